@@ -33,7 +33,7 @@ from discreet.api import set_budget
 from discreet.noise.keystore import FileKeyStore
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from discreet.serve.query_model import TableQuery
 from discreet.serve.query_string import link
 from discreet.serve.server import ServerPlan, serve
@@ -105,7 +105,7 @@ def by_duckdb(source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyC
     return run
 
 
-def by_answer(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
+def by_answer(served: ServerContext, asked: list[TableQuery]) -> Callable[[], object]:
     table = served.catalogue.table("cube")
 
     def run() -> object:
@@ -114,7 +114,7 @@ def by_answer(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
     return run
 
 
-def by_app(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
+def by_app(served: ServerContext, asked: list[TableQuery]) -> Callable[[], object]:
     app, links = create_app(served), [link(question).encode() for question in asked]
 
     async def receive() -> dict[str, Any]:
@@ -135,7 +135,9 @@ def by_app(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
     return lambda: asyncio.run(every())
 
 
-def same_sums(served: Served, source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection) -> None:
+def same_sums(
+    served: ServerContext, source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection
+) -> None:
     """What is compared must be the same."""
     table = served.catalogue.table("cube")
     for question in asked[:20]:
@@ -226,7 +228,7 @@ def measure(arguments: Namespace) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         out = released(folder, arguments.records)
-        served = Served(TableCatalogue.of([out]), ROOMY)
+        served = ServerContext(TableCatalogue.of([out]), ROOMY)
         asked = questions(arguments.questions)
         parquet = f"read_parquet('{next(out.glob('cube*.parquet'))}')"
         with duckdb.connect() as connection:

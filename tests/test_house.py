@@ -27,8 +27,8 @@ EXCEPTIONS = {  # each is explained in decision 0047
     "pipeline/recode.py": "a recoding is a release of measurements, not a method of tables",
     "pipeline/stored_measurements.py": "likewise",
     "publish/lehd/rules.py": "a measure of LEHD's layout is called as one",
-    "serve/pages/words.py": "how the query tool calls what a manifest says a method made",
-    "serve/query_model.py": "and what it may do with it",
+    "serve/pages/texts.py": "descriptions of methods for the pages of the query tool",
+    "serve/query_model.py": "what the query tool may do with the tables of a method",
 }
 
 
@@ -127,7 +127,7 @@ def test_a_new_method_is_planned_checked_run_and_served(agency: Agency) -> None:
     assert [table.method for table in made.tables] == ["tally"]
     assert verify_folder(release.ledger, str(out)).release == made.release
     assert set(json.loads((out / "codebook.json").read_text())["tables"]) == {"t"}
-    assert [table.about.method for table in TableCatalogue.of([out]).tables.values()] == ["tally"]
+    assert [table.summary.method for table in TableCatalogue.of([out]).tables.values()] == ["tally"]
 
 
 @pytest.mark.usefixtures("toy")

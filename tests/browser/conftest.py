@@ -12,7 +12,7 @@ from selenium.webdriver.chrome.service import Service
 
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from support.chromium import Browser
 from support.served_cubes import cubes_and_pay, serving
 
@@ -35,7 +35,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
 
 @pytest.fixture(scope="session")
 def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
-    """One browser for all tests, at a server and at one that allows little."""
+    """One browser for all tests, with a server and with one that has a small limit."""
     program, steering = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or steering is None:
         pytest.fail(
@@ -51,7 +51,9 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
     options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
     with ExitStack() as stack:
         homes = [
-            stack.enter_context(serving(create_app(Served(catalogue, Config(max_calls=1_000_000, max_cells=most)))))
+            stack.enter_context(
+                serving(create_app(ServerContext(catalogue, Config(max_calls=1_000_000, max_cells=most))))
+            )
             for most in (100_000, 40)
         ]
         driver = webdriver.Chrome(options=options, service=Service(steering))
@@ -62,7 +64,7 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def browser(chromium: tuple[Browser, Browser]) -> Iterator[Browser]:
-    """Whatever a test does: nothing may be asked of another host, and the console stays empty."""
+    """In every test: no requests to other hosts, and an empty console."""
     found = chromium[0]
     found.wide_viewport()
     found.requested(), found.console_errors()

@@ -60,7 +60,7 @@ def test_nothing_serious_on_a_phone(browser: Browser) -> None:
 
 
 def test_axe_would_find_something(browser: Browser) -> None:
-    """A page that is made worse is not passed."""
+    """A page with a planted defect fails."""
     browser.open("/about")
     browser.driver.execute_script("document.querySelector('main').append(document.createElement('button'))")
     assert any(found.startswith("button-name") for found in findings(browser))

@@ -1,4 +1,4 @@
-"""What people do, in a real browser: build, drill down, sort, draw, take along, go back; by mouse, keys and phone."""
+"""User journeys in a real browser: build, drill down, sort, chart, download, go back; by mouse, keyboard and phone."""
 
 from __future__ import annotations
 
@@ -181,9 +181,9 @@ def test_too_large_a_table_leads_to_a_smaller_one(small: Browser) -> None:
     assert len(small.table()) >= 2
 
 
-def test_a_wrong_question_can_be_mended(browser: Browser) -> None:
+def test_an_invalid_query_can_be_corrected(browser: Browser) -> None:
     browser.open("/tables/cube?rows=nonsense")
-    assert "No variable" in browser.one("[role=alert]").text
+    assert "Unknown variable" in browser.one("[role=alert]").text
     browser.choose("#rows-1", "strength")
     browser.follow(browser.one("button.main"))
     assert [row[0] for row in browser.table()] == ["light", "medium", "heavy"]

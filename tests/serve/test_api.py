@@ -1,4 +1,4 @@
-"""The API: PxWeb's shape, numbers of the published cube, caches, and refusals that help."""
+"""The API: compatibility with PxWeb, numbers of the published cube, caching, and helpful refusals."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_the_catalogue_has_pages_and_links_to_walk_them(web: WebClient) -> None:
         found = web.get(rel["next"]).json()
     assert seen == ["cube", "counts", "few", "firms"]
     for path, said in (
-        ("pageNumber=4&pageSize=2", "There are 2 pages, and no"),
-        ("pageNumber=2", "There is 1 page, and"),
+        ("pageNumber=4&pageSize=2", "Page 4 does not exist"),
+        ("pageNumber=2", "the list has 1 page"),
     ):
         beyond = web.get(f"{TABLES}?{path}")
         assert (beyond.status_code, is_problem(beyond)) == (404, True)
@@ -84,7 +84,7 @@ def test_the_catalogue_is_searched(web: WebClient, words: str, found: list[str])
     assert response.status_code == 200
 
 
-def test_a_table_says_its_guarantee_and_where_its_data_are(web: WebClient) -> None:
+def test_a_table_states_its_guarantee_and_links_to_its_data(web: WebClient) -> None:
     found = web.get(f"{TABLES}/cube").json()
     assert "factor of at most" in found["extension"]["guarantee"]
     assert "factor of at most" not in found["description"]
@@ -100,7 +100,7 @@ def test_a_table_says_its_guarantee_and_where_its_data_are(web: WebClient) -> No
         assert web.get(one["href"]).status_code == 200
 
 
-def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: WebClient) -> None:
+def test_metadata_has_all_codes_and_which_variables_may_be_omitted(web: WebClient) -> None:
     cube = web.get(f"{TABLES}/cube/metadata").json()
     assert cube["id"] == ["occupation", "strength", "outdoors", "ContentsCode"]
     assert cube["size"] == [5, 3, 2, 4]
@@ -115,7 +115,7 @@ def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: WebClient) ->
     assert stored["dimension"]["county"]["extension"]["elimination"] is False
 
 
-def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: WebClient) -> None:
+def test_a_code_list_groups_finer_codes_and_can_be_requested(web: WebClient) -> None:
     found = web.get("/api/v2/codelists/cube_major").json()
     groups = {value["code"]: value["valueMap"] for value in found["values"]}
     assert groups == {m: [o for o, of in OCCUPATIONS.items() if of == m] for m in ("11", "13")}
@@ -124,7 +124,7 @@ def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: WebClient) -> 
     assert is_problem(web.get("/api/v2/codelists/cube_strength"))
 
 
-def test_the_configuration_says_what_is_allowed(web: WebClient) -> None:
+def test_the_configuration_states_the_limits(web: WebClient) -> None:
     found = web.get("/api/v2/config").json()
     assert found["maxDataCells"] == 100_000
     assert found["maxCallsPerTimeWindow"] == 1_000_000
@@ -149,7 +149,7 @@ def test_numbers_are_those_of_the_cube(web: WebClient, folder: Path) -> None:
     assert np.allclose(values[:, 1], table.se, atol=0.051)
 
 
-def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: WebClient) -> None:
+def test_codes_come_in_the_order_of_the_query_with_only_its_measures(web: WebClient) -> None:
     path = f"{DATA}?valueCodes[strength]=heavy,light&valueCodes[ContentsCode]=se&outputFormat=csv"
     rows = list(csv.DictReader(io.StringIO(web.get(path).text.lstrip("\ufeff"))))
     assert [row["strength"] for row in rows] == ["heavy", "light"]
@@ -158,7 +158,7 @@ def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: WebClien
     assert {row["strength"]: row["se"] for row in rows}["heavy"] == every[2]["se"]
 
 
-def test_a_post_asks_the_same(web: WebClient) -> None:
+def test_post_gives_the_same_answer_as_get(web: WebClient) -> None:
     body = {
         "selection": [
             {"variableCode": "occupation", "valueCodes": ["*"], "codelist": "cube_major"},
@@ -176,7 +176,7 @@ def test_a_post_asks_the_same(web: WebClient) -> None:
     assert csv_too.headers["content-type"].startswith("text/csv")
 
 
-def test_a_posted_question_is_always_answered(web: WebClient) -> None:
+def test_a_posted_query_is_never_cached(web: WebClient) -> None:
     posted = web.post(DATA, json={"selection": []}, headers={"If-None-Match": "*"})
     assert posted.status_code == 200
     assert posted.headers["cache-control"] == "no-store"
@@ -199,44 +199,44 @@ def test_a_posted_question_is_always_answered(web: WebClient) -> None:
         b"\xff\xfe",
     ],
 )
-def test_a_body_that_is_no_question_is_refused(web: WebClient, body: bytes) -> None:
+def test_an_invalid_body_is_refused(web: WebClient, body: bytes) -> None:
     response = web.post(DATA, content=body)
     assert response.status_code == 400
     assert is_problem(response)
 
 
-def test_a_question_is_in_the_link_or_in_the_body(web: WebClient) -> None:
+def test_a_query_is_in_the_url_or_in_the_body(web: WebClient) -> None:
     assert web.post(f"{DATA}?valueCodes[strength]=*", json={"selection": []}).status_code == 400
 
 
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("nothing/data", 404, "no table"),
-        ("nothing/metadata", 404, "no table"),
-        ("cube/data?valueCodes[nothing]=*", 400, "the table has occupation, strength"),
-        ("cube/data?valueCodes[strength]=none", 400, "it has light, medium, heavy"),
-        ("cube/data?valueCodes[strength]=light,light", 400, "twice"),
-        ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "twice"),
-        ("cube/data?valueCodes[ContentsCode]=none", 400, "the table has estimate, se"),
+        ("nothing/data", 404, "unknown table"),
+        ("nothing/metadata", 404, "unknown table"),
+        ("cube/data?valueCodes[nothing]=*", 400, "use one of occupation, strength"),
+        ("cube/data?valueCodes[strength]=none", 400, "its codes are light, medium, heavy"),
+        ("cube/data?valueCodes[strength]=light,light", 400, "duplicate code"),
+        ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "duplicate variable"),
+        ("cube/data?valueCodes[ContentsCode]=none", 400, "use one of estimate, se"),
         ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
         ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),
         ("cube/data?lang=sv", 400, "lang"),
         ("firms/data", 400, "firms: county, strength are neither shown"),
         ("firms/data?where[strength]=light", 400, "county is neither shown"),
         ("firms/data?where[strength]=light,heavy", 400, "several codes"),
-        ("firms/data?where[nothing]=light", 400, "the table has county, strength"),
+        ("firms/data?where[nothing]=light", 400, "use one of county, strength"),
         ("cube/data?LANG=sv", 400, "lang"),
     ],
 )
-def test_what_cannot_be_answered_is_told_with_what_to_do(web: WebClient, path: str, status: int, said: str) -> None:
+def test_refusals_say_what_to_do(web: WebClient, path: str, status: int, said: str) -> None:
     response = web.get(f"{TABLES}/{path}")
     assert response.status_code == status
     assert is_problem(response)
     assert said.lower() in response.json()["detail"].lower()
 
 
-def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
+def test_too_large_a_query_is_offered_less_detail(folder: Path) -> None:
     web = WebClient(open_app(folder, Config(max_cells=40, prefix="/here")))
     path = f"/here{DATA}?valueCodes[occupation]=*&valueCodes[strength]=*&valueCodes[outdoors]=no&outputFormat=csv"
     refused = web.get(path)
@@ -252,7 +252,7 @@ def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
     web.close()
 
 
-def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web: WebClient, folder: Path) -> None:
+def test_all_missing_variables_are_named_with_a_url_that_has_them(web: WebClient, folder: Path) -> None:
     refused = web.get(f"{TABLES}/firms/data?outputFormat=csv").json()
     assert "valueCodes[county]=*" in refused["detail"]
     answered = web.get(refused["instead"])
@@ -267,7 +267,7 @@ def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web:
     small.close()
 
 
-def test_expressions_choose_codes_in_links_and_bodies(web: WebClient) -> None:
+def test_expressions_select_codes_in_urls_and_bodies(web: WebClient) -> None:
     first, last = min(OCCUPATIONS), max(OCCUPATIONS)
     plain = web.get(f"{DATA}?valueCodes[occupation]={','.join(OCCUPATIONS)}&valueCodes[strength]={STRENGTH[0]}").content
     for written in (f"range({first},{last})", f"from({first})", f"to({last})", "top(5)", "bottom(5)", "1*", "11*,13*"):
@@ -298,10 +298,10 @@ def test_a_body_names_code_lists_either_way(web: WebClient) -> None:
     finer = ",".join(code for code, major in OCCUPATIONS.items() if major == "11")
     single = posted(codeList="cube_major", outputValues="single")
     assert single == web.get(f"{DATA}?valueCodes[occupation]={finer}").content
-    assert b"no such code list" in posted(codeList="cube_major", codelist="other")
+    assert b"unknown code list" in posted(codeList="cube_major", codelist="other")
 
 
-def test_recent_tables_are_those_of_the_last_days(web: WebClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_days_selects_recent_releases(web: WebClient, monkeypatch: pytest.MonkeyPatch) -> None:
     day = date.fromisoformat(web.get(f"{TABLES}/cube").json()["updated"][:10])
 
     class Later(datetime):
@@ -324,7 +324,7 @@ def test_recent_tables_are_those_of_the_last_days(web: WebClient, monkeypatch: p
     "path",
     [TABLES, f"{TABLES}/cube", f"{TABLES}/cube/metadata", DATA, "/api/v2/config", "/api/v2/codelists/cube_major"],
 )
-def test_what_a_client_has_is_not_sent_again(web: WebClient, path: str) -> None:
+def test_cached_content_is_not_sent_again(web: WebClient, path: str) -> None:
     first = web.get(path)
     tag = first.headers["etag"]
     assert first.headers["cache-control"].startswith("public, max-age=")
@@ -334,7 +334,7 @@ def test_what_a_client_has_is_not_sent_again(web: WebClient, path: str) -> None:
     assert web.get(path, headers={"If-None-Match": '"other"'}).content == first.content
 
 
-def test_a_tag_is_of_the_question_the_format_and_the_release(web: WebClient, folder: Path) -> None:
+def test_an_etag_depends_on_query_format_and_release(web: WebClient, folder: Path) -> None:
     def tag(path: str, client: WebClient = web) -> str:
         return client.get(path).headers["etag"]
 

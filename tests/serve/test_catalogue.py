@@ -1,4 +1,4 @@
-"""Releases opened to be asked: verified whole, refused otherwise; answers are those of the published files."""
+"""The catalogue: releases are verified or refused, and answers are those of the published files."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 # --- what is served -----------------------------------------------------------------------------------------------
 
 
-def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: TableCatalogue) -> None:
+def test_every_table_has_its_guarantee_and_a_simulation_is_marked(catalogue: TableCatalogue) -> None:
     assert set(catalogue.tables) == {"cube", "counts", "few"}  # a cube answers for its controls
     assert catalogue.simulation
     for table in catalogue.tables.values():
-        assert table.about.guarantee
-        assert table.about.simulation
+        assert table.summary.guarantee
+        assert table.summary.simulation
 
 
 def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatalogue) -> None:
@@ -71,11 +71,11 @@ def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatal
     for name, column in (("estimate", expected.estimate), ("se", expected.se), ("high90", expected.high)):
         assert np.array_equal(found.numbers[name], column[places])
     assert found.shape == (2, 2)
-    assert table.variables[-1].of == "occupation"
+    assert table.variables[-1].finer == "occupation"
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
 
-def test_what_is_limited_is_added_up(catalogue: TableCatalogue) -> None:
+def test_numbers_are_summed_over_the_codes_of_a_limit(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
     one = table.answer(TableQuery(where=(("strength", ("light", "heavy")),)), MOST)
     each = table.answer(TableQuery(by=(("strength", ("light", "heavy")),)), MOST)
@@ -84,7 +84,7 @@ def test_what_is_limited_is_added_up(catalogue: TableCatalogue) -> None:
 
 
 @pytest.mark.parametrize("name", ["counts", "few"])
-def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: TableCatalogue, name: str) -> None:
+def test_counts_are_summed_with_the_error_of_their_noise(folder: Path, catalogue: TableCatalogue, name: str) -> None:
     table = catalogue.table(name)
     assert isinstance(table, AdditiveTable)
     rows = pq.read_table(folder / f"{name}.simulation.parquet").to_pylist()
@@ -96,7 +96,7 @@ def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: Ta
 
 
 def stored(catalogue: TableCatalogue) -> StoredTable:
-    """Counts without an error, and medians with one; of four rows one is withheld, and one code has none."""
+    """Counts without an error, and medians with one; one of four rows is suppressed, and one code has no row."""
     rows = pa.table(
         {
             "place": pa.array(["a", "b", "c", "d"]).dictionary_encode(),
@@ -110,10 +110,10 @@ def stored(catalogue: TableCatalogue) -> StoredTable:
     place = TableVariable("place", "Place", tuple("abcde"), tuple("ABCDE"))
     measures = (Measure("count", "Count"), Measure("p50", "Median", 2))
     errors = (Measure("p50_low90", "low", 2, "p50"), Measure("p50_high90", "high", 2, "p50"))
-    return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors))
+    return StoredTable(catalogue.table("cube").summary, rows, (place,), (*measures, *errors))
 
 
-def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -> None:
+def test_other_tables_are_looked_up_and_never_summed(catalogue: TableCatalogue) -> None:
     table = stored(catalogue)
     assert not table.additive
     found = table.answer(TableQuery(by=(("place", ("d", "a")),)), MOST)
@@ -128,18 +128,18 @@ def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -
         table.answer(TableQuery(where=(("place", ("a", "b")),)), MOST)
 
 
-def test_every_measure_has_marks_of_its_own(catalogue: TableCatalogue) -> None:
+def test_every_measure_has_its_own_marks(catalogue: TableCatalogue) -> None:
     found = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
     count, median, low, _ = found.measures
-    assert found.marked(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
-    assert found.marked(median) == ["", "u", "s", "", ":"]
-    assert found.marked(low) == found.marked(median)
+    assert found.marks_for(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
+    assert found.marks_for(median) == ["", "u", "s", "", ":"]
+    assert found.marks_for(low) == found.marks_for(median)
     assert found.status == ["", "x", "s", "", ":"]
     alone = stored(catalogue).answer(TableQuery(by=(("place", ()),), measures=("p50",)), MOST)
-    assert alone.marked(median) == found.marked(median)  # whatever else is asked for
+    assert alone.marks_for(median) == found.marks_for(median)  # whatever else is asked for
 
 
-def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: TableCatalogue) -> None:
+def test_codes_that_a_limit_excludes_are_not_shown(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
     same = table.answer(TableQuery(by=(("strength", ()),), where=(("strength", ("heavy",)),)), MOST)
     assert same.variables[0].codes == ("heavy",)
@@ -159,28 +159,33 @@ HOSTILE = "'; DROP TABLE cube; --"
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (TableQuery(by=(("color", ()),)), "no variable 'color'"),
-        (TableQuery(by=((HOSTILE, ()),)), "no variable"),
-        (TableQuery(by=(("strength", ("lihgt",)),)), "no code 'lihgt' of strength. It has light"),
-        (TableQuery(where=(("strength", (HOSTILE,)),)), "no code"),
-        (TableQuery(by=(("strength", ("light", "light")),)), "named twice"),
-        (TableQuery(by=(("occupation", ()), ("major", ()))), "asked for twice"),
-        (TableQuery(measures=("truth",)), "no measure 'truth'"),
-        (TableQuery(measures=("se", "se")), "a measure is named twice"),
-        (TableQuery(by=(("strength", ("",)),)), "no code '' of strength"),
-        (TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "no code of strength is left"),
+        (TableQuery(by=(("color", ()),)), "unknown variable 'color'"),
+        (TableQuery(by=((HOSTILE, ()),)), "unknown variable"),
+        (TableQuery(by=(("strength", ("lihgt",)),)), "unknown code 'lihgt' of strength. Its codes are light"),
+        (TableQuery(where=(("strength", (HOSTILE,)),)), "unknown code"),
+        (TableQuery(by=(("strength", ("light", "light")),)), "duplicate code of strength"),
+        (TableQuery(by=(("occupation", ()), ("major", ()))), "duplicate variable occupation"),
+        (TableQuery(measures=("truth",)), "unknown measure 'truth'"),
+        (TableQuery(measures=("se", "se")), "duplicate measure"),
+        (TableQuery(by=(("strength", ("",)),)), "unknown code '' of strength"),
+        (
+            TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)),
+            "the limits exclude every code of strength",
+        ),
         (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
-def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, question: TableQuery, said: str) -> None:
+def test_invalid_queries_are_refused_with_what_to_do(
+    catalogue: TableCatalogue, question: TableQuery, said: str
+) -> None:
     with pytest.raises(InvalidQuery, match=said):
         catalogue.table("cube").answer(question, MOST)
 
 
-def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
+def test_too_large_a_query_names_what_to_leave_out(catalogue: TableCatalogue) -> None:
     question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
-    with pytest.raises(QueryTooLarge, match="120 numbers are more than the 100 of one answer") as error:
+    with pytest.raises(QueryTooLarge, match="120 numbers, more than the limit of 100") as error:
         catalogue.table("cube").answer(question, 100)
     assert error.value.offers[0] == "occupation"
 
@@ -233,12 +238,12 @@ def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> 
 
 
 def test_two_releases_with_tables_of_one_name(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(PublishError, match="as another one has"):
+    with pytest.raises(PublishError, match="as does another release"):
         TableCatalogue.of([folder, copied(folder, tmp_path)])
 
 
 def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
-    """In a process of its own: no engine, no method, no key, no noise."""
+    """In a separate process: no engine, no method, no key, no noise."""
     program = (
         "import json, sys; from discreet.serve.catalogue import TableCatalogue; "
         "from discreet.serve.query_model import TableQuery; "
@@ -264,7 +269,7 @@ CODEBOOKS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", CODEBOOKS)
-def test_a_codebook_that_says_too_little_is_refused_in_one_line(folder: Path, tmp_path: Path, case: str) -> None:
+def test_an_incomplete_codebook_is_refused_in_one_line(folder: Path, tmp_path: Path, case: str) -> None:
     """Though every digest fits."""
     change, said = CODEBOOKS[case]
     copy = copied(folder, tmp_path)

@@ -1,4 +1,4 @@
-"""Charts: the kind that fits, and pictures whose geometry says what the numbers say."""
+"""Charts: the choice of kind, and pictures whose geometry agrees with the numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.serve import charts
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of
 from discreet.serve.charts.tiles import FIPS, PLACES
-from discreet.serve.query_model import About, Answer, Measure, Status, TableVariable
+from discreet.serve.query_model import Answer, Measure, Status, TableSummary, TableVariable
 
 SVG = "{http://www.w3.org/2000/svg}"
 OK, CAUTION, BAD, WITHHELD, ABSENT = Status
@@ -50,12 +50,12 @@ def answer(
     return Answer(title, tuple(variables), measures, numbers, marks)
 
 
-def about(method: str = "counts", **more: object) -> About:
+def summary(method: str = "counts", **more: object) -> TableSummary:
     known = {
         "id": "workers", "title": "Workers", "release": "demo", "method": method, "guarantee": "At most e^1.",
         "caveats": (), "noise": "", "notes": (), "updated": "2026-11-16", "simulation": False,
     }  # fmt: skip
-    return About(**(known | more))  # type: ignore[arg-type]
+    return TableSummary(**(known | more))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def picture(drawn: charts.Chart | None) -> charts.Chart:
 
 
 def items(drawn: charts.Chart | None, wanted: str = "") -> list[Item]:
-    """What is drawn, outside definitions; of a class, if one is wanted."""
+    """The drawn elements, without definitions; only those of a class, if given."""
     root = ElementTree.fromstring(picture(drawn).svg)
     found = list(_walk(root, 0.0, 0.0))
     return [item for item in found if not wanted or wanted in item.classes]
@@ -178,8 +178,8 @@ SMALL_FLOWS = [variable("origin_place", "AB"), variable("destination", "XYZ")]
         (answer([LETTERS, variable("sex", "FM")], range(10)), ("bars",)),
         (answer([STATES], range(51)), ("tiles", "bars")),
         (answer([POSTAL], range(51)), ("tiles", "bars")),
-        (answer([POSTAL.chosen(POSTAL.codes[:40])], range(40)), ("tiles", "bars")),
-        (answer([POSTAL.chosen(POSTAL.codes[:10])], range(10)), ("bars",)),
+        (answer([POSTAL.with_codes(POSTAL.codes[:40])], range(40)), ("tiles", "bars")),
+        (answer([POSTAL.with_codes(POSTAL.codes[:10])], range(10)), ("bars",)),
         (answer([STATES, variable("sex", "FM")], range(102)), ("bars",)),
         (answer([STATES, variable("sex", "F")], range(51)), ("tiles", "bars")),
         (answer([YEARS], range(4)), ("lines", "bars")),
@@ -205,17 +205,17 @@ def test_kinds(given: Answer, expected: tuple[str, ...]) -> None:
     assert (drawn.kind if drawn else None) == (expected[0] if expected else None)
     for kind in expected:
         assert picture(charts.chart(given, kind)).kind == kind
-        inside(charts.chart(given, kind, about=about()))
+        inside(charts.chart(given, kind, summary=summary()))
 
 
-def test_kinds_are_asked_for() -> None:
+def test_a_kind_can_be_requested() -> None:
     two = answer([LETTERS, variable("sex", "FM")], range(10))
     assert picture(charts.chart(two, "sankey")).kind == "sankey"  # any two variables, if asked
-    assert charts.kinds(two, about("flows"))[0] == "sankey"
+    assert charts.kinds(two, summary("flows"))[0] == "sankey"
     assert charts.chart(two, "tiles") is None
     assert charts.chart(answer([LETTERS], range(5)), "sankey") is None
     assert charts.chart(two, measure="no such") is None
-    with pytest.raises(InvalidQuery, match="There are sankey"):
+    with pytest.raises(InvalidQuery, match="Use one of sankey"):
         charts.chart(two, "pie")
 
 
@@ -256,7 +256,7 @@ def test_nothing_lies_on_anything_else(scale: float, sign: int) -> None:
         answer([long], values, spread=scale, status={2: WITHHELD}),
         answer([long, variable("sex", "FMX")], values * 3, spread=scale, status={2: WITHHELD}),
     ):
-        drawn = charts.chart(given, "bars", about=about())
+        drawn = charts.chart(given, "bars", summary=summary())
         inside(drawn)
         marks = [m for name in ("chart-bar", "chart-error", "chart-missing") for m in items(drawn, name)]
         texts = [i for i in items(drawn) if i.tag == "text"]
@@ -306,7 +306,7 @@ def test_many_rows_are_cut_to_the_largest() -> None:
     assert picture(drawn).alt.count("Only the 60 largest") == 1
 
 
-def test_withheld_numbers_are_not_there() -> None:
+def test_suppressed_numbers_are_not_in_the_chart() -> None:
     """Even if an answer has them."""
     given = answer([LETTERS], [10, 20, 98765, 87654, NAN], status={2: WITHHELD, 3: ABSENT, 4: OK})
     for kind in ("bars", "sankey"):
@@ -318,7 +318,7 @@ def test_withheld_numbers_are_not_there() -> None:
             assert texts == ["10", "20", "s", ":", "–"]
             whole = picture(drawn).svg + picture(drawn).alt
             assert not re.search("98,?7|87,?6", whole)
-            assert "withheld by a rule" in whole
+            assert "suppressed by a rule" in whole
             assert "no number is published" in whole
     alone = picture(charts.chart(answer([], [98765], status={0: WITHHELD})))
     assert alone.kind == "number"
@@ -327,7 +327,7 @@ def test_withheld_numbers_are_not_there() -> None:
     assert not re.search("98,?7", picture(charts.chart(states)).svg)
 
 
-def test_doubtful_numbers_are_pale_and_marked() -> None:
+def test_unreliable_numbers_are_pale_and_marked() -> None:
     drawn = charts.chart(answer([LETTERS], [10, 20, 30, 40, 50], status={1: BAD, 2: CAUTION}))
     pale = items(drawn, "chart-pale")
     assert [float(p.get("fill-opacity")) < 0.5 and p.get("stroke") == SERIES[0] for p in pale] == [True]
@@ -407,7 +407,7 @@ def test_flows_are_as_wide_as_they_are_large() -> None:
     assert left[-2].height / sum(n.height for n in left) == pytest.approx(flow[57:].sum() / total, rel=0.01)
     texts = [i.text for i in items(drawn, "chart-value")]
     assert texts[11] == f"{flow[57:].sum():.0f}"
-    assert "Left out: 2 flows not above zero. Without a number: 1." in picture(drawn).svg
+    assert "Omitted: 2 flows that are not positive. Without a number: 1." in picture(drawn).svg
     for side in (left, nodes[13:]):
         assert all(a.box[3] <= b.box[1] for a, b in pairwise(side))
     words = [i for i in items(drawn) if i.tag == "text"]
@@ -441,7 +441,7 @@ def test_ranges_are_where_percentiles_are() -> None:
         assert lines[i].box[0] == pytest.approx(middle[0] + (low[i] - 20) * unit, abs=0.1)
         assert lines[i].box[2] == pytest.approx(middle[0] + (high[i] - 20) * unit, abs=0.1)
     assert lines[4].box[2] < 640  # an arrow: one wild interval does not squeeze the rest
-    assert "Arrows: it goes further." in picture(drawn).svg
+    assert "Arrows: the interval extends further." in picture(drawn).svg
     inside(drawn)
     inner = charts.chart(answer([LETTERS], range(5), measures=(*PERCENTILES, Measure("p10", ""), Measure("p90", "")),
                                 **QUARTILES, p10=[1.0] * 5, p90=[99.0] * 5))  # fmt: skip
@@ -490,36 +490,36 @@ def test_lines_go_through_the_numbers() -> None:
 
 
 def test_one_number_is_large() -> None:
-    drawn = charts.chart(answer([], [1234567.0], spread=1000, status={0: CAUTION}), about=about())
+    drawn = charts.chart(answer([], [1234567.0], spread=1000, status={0: CAUTION}), summary=summary())
     [text] = items(drawn, "chart-number")
     assert text.text == "1,234,567 u"
     assert float(text.get("font-size")) > 40
-    assert "90% interval: 1,233,567 to 1,236,567" in picture(drawn).svg
+    assert "90% confidence interval: 1,233,567 to 1,236,567" in picture(drawn).svg
     inside(drawn)
     inside(charts.chart(answer([], [-1.23e14], spread=1e20)))
 
 
-def test_words_around_the_picture() -> None:
+def test_title_notes_and_alt_text() -> None:
     limited = ((variable("place", "ABCDE", ["Ayton", "Beeville", "Cedale", "D", "E"]), tuple("ABCDE")),)
     given = Answer("Workers", (LETTERS, variable("sex", "F", ["Women"])), COUNT, drawn_numbers(), [OK] * 5, (), limited)
-    drawn = picture(charts.chart(given, about=about(caveats=("mind this",))))
+    drawn = picture(charts.chart(given, summary=summary(caveats=("mind this",))))
     assert [i.text for i in items(drawn, "chart-title")] == ["Workers: Number of records by Group"]
     assert [i.text for i in items(drawn, "chart-subtitle")] == ["Sex: Women; Place: Ayton, Beeville, Cedale and 2 more"]
     notes = " ".join(i.text for i in items(drawn, "chart-note"))
     assert "Source: demo, table workers, 2026-11-16. At most e^1. Caveats apply" in notes
-    assert "Lines with ends: 90% interval." in notes
+    assert "Error bars: 90% confidence interval." in notes
     assert drawn.alt.startswith(
-        "Workers: Number of records by Group. Bars of 5 numbers. Highest: Eggs: 5 (90% interval 4"
+        "Workers: Number of records by Group. Bars of 5 numbers. Highest: Eggs: 5 (90% confidence interval 4"
     )
 
 
-def test_simulations_say_so() -> None:
+def test_simulations_are_marked() -> None:
     given = answer([LETTERS], range(5))
     noted = Answer(given.title, given.variables, given.measures, given.numbers, given.status, ("SIMULATION: not real",))
-    assert not items(charts.chart(given, about=about()), "chart-banner")
+    assert not items(charts.chart(given, summary=summary()), "chart-banner")
     for drawn in (
         charts.chart(given, simulation=True),
-        charts.chart(given, about=about(simulation=True)),
+        charts.chart(given, summary=summary(simulation=True)),
         charts.chart(noted),
     ):
         assert "SIMULATION" in " ".join(i.text for i in items(drawn, "chart-banner-text"))
@@ -532,7 +532,7 @@ def test_pixels() -> None:
     found = charts.png(drawn.svg)
     assert found[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", found[16:24]) == (2 * drawn.width, 2 * drawn.height)
-    with pytest.raises(InvalidQuery, match="pixels"):
+    with pytest.raises(InvalidQuery, match="PNG"):
         charts.png("not a picture")
 
 
@@ -561,7 +561,7 @@ SAMPLES = [
 @pytest.mark.parametrize(("given", "kind"), SAMPLES)
 def test_everything_is_seen(given: Answer, kind: str) -> None:
     """Text at 4.5 to 1 or more, marks at 3 to 1 or more, by their filling or their edge."""
-    drawn = charts.chart(given, kind, about=about(), simulation=True)
+    drawn = charts.chart(given, kind, summary=summary(), simulation=True)
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     texts = [i for i in items(drawn) if i.tag == "text"]
     tiles = [i for i in items(drawn) if i.tag == "rect" and i.get("fill") in CLASSES and 40 < i.width < 60]
@@ -592,7 +592,7 @@ def test_series_are_told_apart_without_colour() -> None:
 
 @pytest.mark.parametrize(("given", "kind"), SAMPLES)
 def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
-    drawn = picture(charts.chart(given, kind, about=about()))
+    drawn = picture(charts.chart(given, kind, summary=summary()))
     root = ElementTree.fromstring(drawn.svg)
     assert root.get("role") == "img"
     assert root.get("viewBox") == f"0 0 {drawn.width} {drawn.height}"
@@ -617,7 +617,7 @@ def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
     for element in root.iter(f"{SVG}text"):
         assert element.get("font-family") == "sans-serif"
         assert element.get("fill")
-    other = picture(charts.chart(given, kind, about=about()))
+    other = picture(charts.chart(given, kind, summary=summary()))
     assert other == drawn  # the same question, the same picture
 
 

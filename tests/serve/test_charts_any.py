@@ -16,7 +16,7 @@ from test_charts import LETTERS, PERCENTILES, answer, inside, items, picture, va
 from discreet.serve import charts
 from discreet.serve.charts.lines import order
 from discreet.serve.charts.scale import brief, decimals_for, number, scale
-from discreet.serve.charts.svg import clean, cut, tag, width_of, words, wrap
+from discreet.serve.charts.svg import clean, cut, escaped_text, tag, width_of, wrap
 from discreet.serve.charts.tiles import FIPS
 from discreet.serve.query_model import Answer, Measure, Status, TableVariable
 from support.hypothesis_profile import examples
@@ -134,7 +134,7 @@ def test_three_variables_are_all_in_the_labels() -> None:
 
 @given(st.text())
 def test_words_are_escaped_and_legal(text: str) -> None:
-    root = ElementTree.fromstring(tag("text", words(text), class_=text))
+    root = ElementTree.fromstring(tag("text", escaped_text(text), class_=text))
     assert (root.text or "") == clean(text) == root.get("class")
 
 
@@ -154,7 +154,7 @@ FINITE = st.floats(-1e300, 1e300).map(lambda v: v if abs(v) > 1e-289 else 0.0)  
 
 @given(st.lists(FINITE, min_size=1, max_size=5), st.booleans(), st.booleans())
 def test_ticks_are_round_and_within(values: list[float], zero: bool, whole: bool) -> None:
-    at = scale(values, 100, 600, zero=zero, whole=whole)
+    at = scale(values, 100, 600, zero=zero, integer=whole)
     assert at.low < at.high
     assert all(at.low <= v <= at.high for v in values)
     assert at.ticks

@@ -1,4 +1,4 @@
-"""The client, against a small server in a thread: what it asks, what it makes of answers, and of refusals."""
+"""The client, against a small server in a thread: its queries, and how it reads answers and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from discreet.serve import client as client_module
 from discreet.serve.client import Client, QueryRejected, ServerUnreachable, read
 from discreet.serve.formats import FORMATS, columns
 from discreet.serve.query_model import Answer, TableVariable
-from discreet.serve.query_string import asked
+from discreet.serve.query_string import parse_query
 from support.answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
 from support.hypothesis_profile import examples
 
@@ -40,11 +40,11 @@ def problem(status: int, **headers: str) -> Reply:
 
 @dataclass
 class Server:
-    """Answers as it is told to, and remembers what it was asked."""
+    """Replies as configured, and records requests."""
 
     url: str = ""
     reply: Callable[[str, Any], Reply] = lambda path, headers: (200, {}, DATA)
-    asked: list[tuple[str, Any]] = field(default_factory=list)
+    parse_query: list[tuple[str, Any]] = field(default_factory=list)
 
     @property
     def last(self) -> tuple[str, list[tuple[str, str]]]:
@@ -109,7 +109,7 @@ def test_rows_and_arrow(server: Server) -> None:
         data.label = "other"
 
 
-def test_what_is_asked(server: Server) -> None:
+def test_the_query_that_is_sent(server: Server) -> None:
     Client(f"{server.url}/statistics/", language="fr").data(
         "jobs by place/1",
         by={"place": "*", "sex": ["f", "m"], "odd": ["a,b", "c"], "one": "x"},
@@ -132,9 +132,9 @@ def test_what_is_asked(server: Server) -> None:
 
 
 class PublishedTable:
-    """As much of one as a question is read with."""
+    """The part of a table that query strings are parsed with."""
 
-    about = ABOUT
+    summary = ABOUT
     variables = (PLACE, SEX, TableVariable("sector", "Sector", ("11",), ("Farming",)))
     measures = (COUNT, ERROR)
 
@@ -153,7 +153,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
             return DATA
 
     Told("http://localhost").data("jobs", by={"sex": codes, "place": "*"}, where={"sector": codes}, measures=["se"])
-    found, others = asked(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
+    found, others = parse_query(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
     assert found.by == (("sex", tuple(codes)), ("place", ()))
     assert sorted(found.where[0][1]) == sorted(codes)
     assert found.measures == ("se",)
@@ -162,7 +162,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
 
 def test_no_codes_are_not_all_codes(server: Server) -> None:
     for asked_for in ({"by": {"sex": []}}, {"where": {"sex": []}}):
-        with pytest.raises(QueryRejected, match=r"\[sex\]: names no codes"):
+        with pytest.raises(QueryRejected, match=r"\[sex\]: has no codes"):
             Client(server.url).data("jobs", **asked_for)
     assert server.asked == []
 
@@ -186,7 +186,7 @@ def test_metadata(server: Server) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 503])
-def test_refusals_in_the_words_of_the_server(server: Server, naps: list[float], status: int) -> None:
+def test_refusals_quote_the_problem_details_of_the_server(server: Server, naps: list[float], status: int) -> None:
     server.reply = lambda path, headers: problem(status, **{"Retry-After": "1"})
     with pytest.raises(QueryRejected, match=r"No code 'z' of sex\. It has f, m\.") as caught:
         Client(server.url).data("jobs")
@@ -197,7 +197,7 @@ def test_refusals_in_the_words_of_the_server(server: Server, naps: list[float], 
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff", b'"x"', b""])
-def test_refusals_without_words(server: Server, body: bytes) -> None:
+def test_refusals_without_problem_details(server: Server, body: bytes) -> None:
     server.reply = lambda path, headers: (502, {}, body)
     with pytest.raises(QueryRejected, match="Bad Gateway") as caught:
         Client(server.url).data("jobs")
@@ -229,7 +229,7 @@ def test_nor_without_a_time_or_for_long(server: Server, naps: list[float], heade
     assert (naps, len(server.asked)) == ([], 1)
 
 
-def test_what_has_not_changed_is_not_sent_again(server: Server) -> None:
+def test_unchanged_answers_are_read_from_the_cache(server: Server) -> None:
     tag = '"one"'
 
     def reply(path: str, headers: Any) -> Reply:
@@ -260,7 +260,7 @@ def test_a_new_answer_without_a_tag_is_forgotten(server: Server) -> None:
     assert [headers.get("If-None-Match") for _, headers in server.asked] == [None, '"one"', None]
 
 
-def test_few_answers_are_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "KEPT", 2)
     server.reply = lambda path, headers: (200, {"ETag": '"t"'}, DATA)
     client = Client(server.url)
@@ -278,7 +278,7 @@ def test_no_server() -> None:
             Client(f"http://127.0.0.1:{taken.getsockname()[1]}", timeout=2).tables()
 
 
-def test_a_server_that_says_nothing() -> None:
+def test_a_server_that_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ServerUnreachable, match="timed out"):
         Client(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1).tables()
 

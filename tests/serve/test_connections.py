@@ -1,4 +1,4 @@
-"""Connections that nobody uses: real sockets, a small room and little patience."""
+"""Idle connections: real sockets, a small limit and a short timeout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEIGHBOUR = "127.0.0.2"
 
 
 async def plain(scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-    """/slow takes longer than anybody's patience, /large is more than buffers hold."""
+    """/slow takes longer than the client timeout, /large exceeds the buffers."""
     if scope["path"] == "/slow":
         await asyncio.sleep(2 * PATIENCE)
     size = LARGE if scope["path"] == "/large" else 4

@@ -33,7 +33,7 @@ NAMESPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 @dataclass
 class Found:
-    """What a reader has found: texts of each cell, numbers by measure, marks."""
+    """What a reader has parsed: texts of each cell, numbers by measure, marks."""
 
     keys: list[tuple[str, ...]]
     numbers: list[list[float | None]]

@@ -1,4 +1,4 @@
-"""What each format says beside the numbers, and that equal answers give equal bytes."""
+"""Notes and metadata in each format; equal answers give equal bytes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
 
 def test_rows_repeat_only_the_first_codes_of_a_limit() -> None:
     codes = tuple(map(str, range(1000)))
-    answer = replace(jobs(), limited=((TableVariable("cell", "Cell", codes, codes), codes),))
+    answer = replace(jobs(), limits=((TableVariable("cell", "Cell", codes, codes), codes),))
     assert rows(written("csv", answer))[1][-1] == "cell = 0 + 1 + 2 + 3 + 4 + 995 more"
     assert rows(written("sdmx-csv", answer))[1][-1] == "cell = 0 + 1 + 2 + 3 + 4 + 995 more"
     assert json.loads(written("json-stat2", answer))["extension"]["limitedTo"][0]["codes"] == list(codes)
@@ -175,7 +175,7 @@ def test_a_workbook_has_the_date_of_the_release() -> None:
 
 def test_more_rows_than_a_sheet_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(excel, "ROWS", 5)
-    with pytest.raises(QueryTooLarge, match="6 rows are more than an Excel sheet has"):
+    with pytest.raises(QueryTooLarge, match="6 rows, more than an Excel sheet can hold"):
         written("xlsx")
 
 
@@ -215,7 +215,7 @@ def test_a_label_twice_is_listed_once() -> None:
 
 
 def test_sdmx_to_the_letter() -> None:
-    answer = replace(jobs(), limited=())
+    answer = replace(jobs(), limits=())
     start = "dataflow,DISCREET:JOBS_BY_PLACE(2024.5.1),I"
     assert written("sdmx-csv", answer).decode().splitlines() == [
         "STRUCTURE,STRUCTURE_ID,ACTION,PLACE,SEX,MEASURE,OBS_VALUE,OBS_STATUS,DECIMALS,RELIABILITY",

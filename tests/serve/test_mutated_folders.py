@@ -141,7 +141,7 @@ def _files_changed(folder: Path, name: str, mutation: Mutation) -> None:
 
 
 def _seal(folder: Path) -> None:
-    """Every digest as it would have to be."""
+    """Recompute every digest."""
     try:
         made = json.loads((folder / FILE).read_bytes())
         if isinstance(made.get("files"), dict):
@@ -161,12 +161,12 @@ def serve(folder: Path) -> None:
     for table in TableCatalogue.of([folder]).tables.values():
         answer = table.answer(_asked(table), 100_000)
         for form in FORMATS.values():
-            form.write(answer, table.about)
+            form.write(answer, table.summary)
 
 
 def _asked(table: QueryableTable) -> TableQuery:
-    """By its first variable, and limited to one code of each other one where cells do not add up."""
-    own = [v for v in table.variables if not v.of]
+    """By the first variable, limited to one code of each other variable where cells cannot be summed."""
+    own = [v for v in table.variables if not v.finer]
     rest = [] if table.additive else own[1:]
     return TableQuery(tuple((v.id, ()) for v in own[:1]), tuple((v.id, v.codes[:1]) for v in rest), ())
 

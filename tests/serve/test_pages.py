@@ -1,4 +1,4 @@
-"""Pages: what each shows, says and links to; nothing inline, everything escaped."""
+"""Pages: contents and links; nothing inline, everything escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from discreet.errors import QueryTooLarge
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from discreet.serve.pages import router
 from discreet.serve.query_model import TableQuery
 from support.served_cubes import HIGH, PageTable, cubes_and_pay, pay
@@ -26,7 +26,7 @@ Get = Callable[..., httpx.Response]
 
 def site(catalogue: TableCatalogue, config: Config | None = None, root: str = "") -> Get:
     app = FastAPI()
-    app.include_router(router(Served(catalogue, config or Config())))
+    app.include_router(router(ServerContext(catalogue, config or Config())))
     transport = httpx.ASGITransport(app=app, root_path=root)
 
     async def ask(path: str, **headers: str) -> httpx.Response:
@@ -87,7 +87,7 @@ def test_catalogue_groups_by_release_and_is_searched(get: Get) -> None:
     found = get("/?q=SCHOOL+median").text
     assert "/tables/pay" in found
     assert "/tables/cube" not in found
-    assert "1 table with" in found
+    assert "1 table matching" in found
     assert "&lt;script&gt;" in get("/?q=<script>").text
 
 
@@ -104,7 +104,7 @@ def test_first_look_shows_groups_and_links_to_their_codes(get: Get, catalogue: T
     assert [row[0] for row in PageTable(get(up).text).rows] == ["Major", "11", "13"]
 
 
-def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalogue) -> None:
+def test_totals_are_queries_of_their_own(get: Get, catalogue: TableCatalogue) -> None:
     seen = PageTable(
         get("/tables/cube?rows=strength&columns=outdoors&totals=1&only.strength=light&only.strength=heavy").text
     )
@@ -119,7 +119,7 @@ def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalog
 
 
 @pytest.mark.parametrize(("share", "place"), [("rows", (0, -1)), ("columns", (-1, 0)), ("all", (-1, -1))])
-def test_percentages_divide_by_the_margin_asked_for(get: Get, share: str, place: tuple[int, int]) -> None:
+def test_percentages_divide_by_the_chosen_total(get: Get, share: str, place: tuple[int, int]) -> None:
     address = "/tables/counts?rows=strength&columns=outdoors&totals=1&error=none"
     numbers, shares = (PageTable(get(f"{address}{more}").text).rows[2:] for more in ("", f"&share={share}"))
     values = np.array([[_number(cell) for cell in row[1:]] for row in numbers])
@@ -134,7 +134,7 @@ def test_percentages_say_whether_they_have_an_error(get: Get) -> None:
     assert "Errors of percentages are first-order" in counts
     assert re.search(r"% ?<.*± \d", counts)
     cube = unescape(get("/tables/cube?rows=strength&share=all").text)
-    assert "Percentages are without an error" in cube
+    assert "No error is given for percentages" in cube
     assert "need a variable in the columns" in get("/tables/cube?rows=strength&share=rows").text
 
 
@@ -151,15 +151,15 @@ def test_rows_are_sorted_and_ranked(get: Get) -> None:
     assert by_column.rows[-1][0] == ""  # no number, no rank
 
 
-def test_withheld_and_missing_cells_are_shown_and_explained(get: Get) -> None:
+def test_suppressed_and_absent_cells_are_shown_and_explained(get: Get) -> None:
     text = get("/tables/pay?rows=school&rows=degree&columns=year").text
     rows = {tuple(row[:2]): row[2:] for row in PageTable(text).rows[3:]}
-    assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "withheld s"]
+    assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "suppressed s"]
     assert rows["High & dry", "2"][2:] == [":", ":"]
-    assert "withheld by a rule of the release" in text
-    assert "the release has no such combination" in text
+    assert "suppressed by a rule stated in the notes of the release" in text
+    assert "no such combination of codes in the release" in text
     assert "use with caution: the standard error" in text
-    assert "not reliable: the standard error" in text
+    assert "unreliable: the standard error" in text
 
 
 def test_labels_are_escaped(get: Get) -> None:
@@ -176,26 +176,26 @@ def test_headings_have_scopes_and_tables_captions(get: Get) -> None:
     assert scopes == ["col", "colgroup", "colgroup", "colgroup", *["col"] * 4, *["row"] * 3]
 
 
-def test_what_is_not_shown_of_a_table_that_does_not_add_up_has_one_code(get: Get) -> None:
+def test_variables_not_shown_of_a_non_additive_table_have_one_code(get: Get) -> None:
     text = get("/tables/pay?rows=school").text
     assert "degree: 1; year: 2020" in text
     assert '<select name="at.degree"' in text
-    assert "do not add up" in text
+    assert "cannot be summed" in text
     assert 'name="totals"' not in text
 
 
-def test_a_wrong_question_keeps_the_form(get: Get) -> None:
+def test_an_invalid_query_keeps_the_form(get: Get) -> None:
     for query, said in {
-        "rows=nonsense": "No variable",
-        "rows=school&only.school=z": "No code",
-        "rows=school&at.degree=9": "No code",
-        "rows=school&measure=mean": "No measure",
-        "rows=school&sort=random": "is unknown",
+        "rows=nonsense": "Unknown variable",
+        "rows=school&only.school=z": "Unknown code",
+        "rows=school&at.degree=9": "Unknown code",
+        "rows=school&measure=mean": "Unknown measure",
+        "rows=school&sort=random": "unknown value",
         "rows=school&page=x": "is not a number",
         "rows=school&rows=degree&rows=year": "more than two variables",
-        "rows=school&columns=school": "asked for twice",
-        "rows=school&only.sex=1": "No variable",
-        "rows=school&at.sex=1": "No variable",
+        "rows=school&columns=school": "duplicate variable",
+        "rows=school&only.sex=1": "Unknown variable",
+        "rows=school&at.sex=1": "Unknown variable",
     }.items():
         answer = get(f"/tables/pay?{query}")
         assert answer.status_code == 400, query
@@ -208,10 +208,10 @@ def test_a_wrong_question_keeps_the_form(get: Get) -> None:
 def test_too_large_a_table_is_offered_with_less_detail(catalogue: TableCatalogue) -> None:
     config = Config(max_cells=40)
     get = site(catalogue, config)
-    asked = "/tables/cube?rows=occupation&columns=strength"
+    parse_query = "/tables/cube?rows=occupation&columns=strength"
     with pytest.raises(QueryTooLarge):
         catalogue.table("cube").answer(TableQuery((("occupation", ()), ("strength", ()))), config.max_cells)
-    answer = get(asked)
+    answer = get(parse_query)
     assert answer.status_code == 200
     offers = PageTable(answer.text.partition('class="offers"')[2].partition("</ul>")[0]).links
     assert len(offers) >= 3
@@ -264,7 +264,7 @@ def test_link_and_citation_lead_back_to_the_same_table(get: Get) -> None:
     assert "survey1" in citation
 
 
-def test_simulation_is_said_on_every_page(get: Get, catalogue: TableCatalogue, tmp_path: object) -> None:
+def test_simulation_is_stated_on_every_page(get: Get, catalogue: TableCatalogue, tmp_path: object) -> None:
     real = site(replace(catalogue, tables={"pay": catalogue.table("pay")}, simulation=False))
     for page in ["/", "/about", "/tables/pay", "/tables/pay?rows=no", "/tables/none"]:
         assert 'class="banner"' in get(page).text
@@ -329,7 +329,7 @@ def _number(text: str) -> float:
     return float(text.split(maxsplit=1)[0].replace(",", "").replace("−", "-"))
 
 
-def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
+def test_captions_state_that_only_some_rows_are_shown(get: Get) -> None:
     text = unescape(get("/tables/cube?rows=occupation&totals=1&share=columns&sort=-value&top=2").text)
     seen = PageTable(text)
     assert [row[1] for row in seen.rows][-1:] != ["Total"]
@@ -338,7 +338,7 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
     assert caption.endswith("by occupation, percent of each column, 2 largest of 5")
     assert f"{caption}. " in text.partition('id="cite"')[2]
     assert "by Occupation, 2 largest of 5" in re.search(r"<svg.*?<title[^>]*>(.*?)</title>", text, re.S)[1]  # type: ignore[index]
-    assert "Percentages are of all 5 rows" in text
+    assert "Percentages are based on all 5 rows" in text
     for sort, kind in {"value": "smallest", "label": "first", "": "first"}.items():
         assert f"2 {kind} of 5" in get(f"/tables/cube?rows=occupation&sort={sort}&top=2").text
     whole = get("/tables/cube?rows=occupation&totals=1&top=5").text
@@ -347,35 +347,35 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
 
 
 @pytest.mark.parametrize(("share", "said"), [("rows", "of each row"), ("columns", "of each column"), ("all", "of all")])
-def test_captions_say_of_what_percentages_are(get: Get, share: str, said: str) -> None:
+def test_captions_state_the_base_of_percentages(get: Get, share: str, said: str) -> None:
     text = get(f"/tables/counts?rows=strength&columns=outdoors&share={share}").text
     assert f"by strength and outdoors, percent {said}</span>" in text
     dashes = any("–" in cell for row in PageTable(text).rows for cell in row)
-    assert ("stands where the whole is not reliable" in text) == dashes
+    assert ("the base of the percentage is unreliable" in text) == dashes
 
 
-def test_what_columns_are_is_told(catalogue: TableCatalogue) -> None:
+def test_columns_are_defined(catalogue: TableCatalogue) -> None:
     table = catalogue.table("pay")
     first = replace(table.measures[0], meaning="How many <people>.")
     told = replace(table, measures=(first, *table.measures[1:]))  # type: ignore[type-var]
     get = site(replace(catalogue, tables={"pay": told}))
     text = get("/tables/pay?rows=school").text
-    assert "What the columns are" in text
+    assert "Definitions of the columns" in text
     assert "<dt>Count</dt><dd>How many &lt;people&gt;.</dd>" in text
     assert 'title="How many &lt;people&gt;."' in text
-    assert "What the columns are" not in get("/tables/pay?rows=school&measure=p50").text
+    assert "Definitions of the columns" not in get("/tables/pay?rows=school&measure=p50").text
     assert "/tables/pay" in get("/?q=people").text
 
 
 def test_search_looks_into_codes_and_notes(get: Get) -> None:
     for q in ("dry", "suppressed"):
-        assert "1 table with" in get(f"/?q={q}").text, q
-    assert "0 tables with" in get("/?q=dryest").text
+        assert "1 table matching" in get(f"/?q={q}").text, q
+    assert "0 tables matching" in get("/?q=dryest").text
 
 
 def test_files_have_codes_with_commas_and_strange_names(catalogue: TableCatalogue) -> None:
     from discreet.serve.pages.form import downloads
-    from discreet.serve.query_string import asked as read_link
+    from discreet.serve.query_string import parse_query as read_link
 
     table = catalogue.table("pay")
     school = replace(table.variables[0], codes=("a,b", "*", "\\"))
@@ -388,7 +388,7 @@ def test_files_have_codes_with_commas_and_strange_names(catalogue: TableCatalogu
     assert read_link(odd, urlsplit(address).query, ["outputFormat"])[0] == asking
 
 
-def test_people_get_pages_even_where_nothing_is(get: Get) -> None:
+def test_pages_for_urls_that_do_not_exist(get: Get) -> None:
     for path in ("/nothing", "/tables", "/tables/pay/more", "/tables/", "/apis"):
         answer = get(path)
         assert answer.status_code == 404
@@ -398,26 +398,32 @@ def test_people_get_pages_even_where_nothing_is(get: Get) -> None:
         assert get(path).headers["content-type"] == "application/json"
 
 
-def test_wrong_questions_are_worded_with_labels(get: Get) -> None:
+def test_refusals_on_pages_use_labels(get: Get) -> None:
     text = unescape(get("/tables/pay?rows=school&only.school=z").text)
-    assert f"No code 'z' of School (limits). It has {HIGH}, Middle, High & dry." in text
-    assert "The table has Count and Median." in get("/tables/pay?rows=school&measure=mean").text
-    assert "The table has School, Degree and Year." in get("/tables/pay?rows=x").text
+    assert f"Unknown code 'z' of School (limits). Its codes are {HIGH}, Middle, High & dry." in text
+    assert "The measures are Count and Median." in get("/tables/pay?rows=school&measure=mean").text
+    assert "The variables are School, Degree and Year." in get("/tables/pay?rows=x").text
 
 
-def test_kinds_of_charts_that_are_not_drawn_are_told(get: Get) -> None:
+def test_unavailable_kinds_of_chart_are_noted(get: Get) -> None:
     assert "“pie” is not a kind of chart." in get("/tables/cube?rows=strength&chart=pie").text
-    assert "“tiles” does not fit this table. There are: bars." in get("/tables/cube?rows=strength&chart=tiles").text
+    assert (
+        "“tiles” is not available for this table. Available: bars."
+        in get("/tables/cube?rows=strength&chart=tiles").text
+    )
     assert "kind of chart." not in get("/tables/cube?rows=strength&chart=bars").text
 
 
-def test_cards_have_the_promise_folded(get: Get, catalogue: TableCatalogue) -> None:
+def test_cards_have_the_guarantee_in_a_collapsed_section(get: Get, catalogue: TableCatalogue) -> None:
     text = get("/").text
     folded = " ".join(re.findall(r"<details>(.*?)</details>", text, re.S))
     assert "e^1.5 is about 4.5." in folded
     assert "Schools are public." in folded
-    assert "What is promised, and 1 caveat<" in folded
+    assert "Privacy guarantee and 1 caveat<" in folded
     table = catalogue.table("pay")
-    about = replace(table.about, method="sensitivity")
-    chi = replace(table, about=about, measures=(replace(table.measures[0], id="chi"),))  # type: ignore[type-var]
-    assert "What scales the noise of other tables, by school" in site(replace(catalogue, tables={"pay": chi}))("/").text
+    about = replace(table.summary, method="sensitivity")
+    chi = replace(table, summary=about, measures=(replace(table.measures[0], id="chi"),))  # type: ignore[type-var]
+    assert (
+        "Scale factors for the noise of other tables, by school"
+        in site(replace(catalogue, tables={"pay": chi}))("/").text
+    )

@@ -1,4 +1,4 @@
-"""Questions at random, right and hostile: a page each time, never a failure, and what was said stays text."""
+"""Random queries, valid and hostile: always a page, never a failure, and input is always escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from fastapi import FastAPI
 
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from discreet.serve.pages import router
 from discreet.serve.query_model import QueryableTable
 from support.served_cubes import cubes_and_pay
@@ -38,7 +38,7 @@ FIELDS = {
 
 
 def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
-    """Some fields, nine in ten of them as the form would send them."""
+    """Random form fields, nine in ten of them as the form would send them."""
 
     def pick(good: list[str]) -> str:
         return rng.choice(good if good and rng.random() < 0.93 else HOSTILE)
@@ -54,10 +54,10 @@ def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
     return found + [(name, pick(good)) for name, good in FIELDS.items() if rng.random() < 0.4]
 
 
-def test_every_question_has_a_page(tmp_path: Path) -> None:
+def test_every_query_has_a_page(tmp_path: Path) -> None:
     catalogue, rng = cubes_and_pay(tmp_path), random.Random(7)
     app = FastAPI()
-    app.include_router(router(Served(catalogue, Config(max_cells=80))))
+    app.include_router(router(ServerContext(catalogue, Config(max_cells=80))))
     codes: dict[int, int] = {}
 
     async def ask() -> None:
@@ -65,7 +65,7 @@ def test_every_question_has_a_page(tmp_path: Path) -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             for _ in range(400):
                 table = rng.choice(list(catalogue.tables.values()))
-                path = f"/tables/{table.about.id}{rng.choice(['', '', '', '/chart.svg'])}"
+                path = f"/tables/{table.summary.id}{rng.choice(['', '', '', '/chart.svg'])}"
                 answer = await client.get(path, params=asked(table, rng))
                 codes[answer.status_code] = codes.get(answer.status_code, 0) + 1
                 assert "<script>alert" not in answer.text

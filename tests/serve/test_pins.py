@@ -1,4 +1,4 @@
-"""A server that is told which releases are the agency's own refuses every other one, however well its digests fit."""
+"""A server with pins refuses every release that is not the agency's own, even if its digests are consistent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ledger(home: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def pinned(folder: Path, tmp_path: Path) -> Path:
-    """What anybody can make, without us."""
+    """A file of pins as `sha256sum` writes it."""
     made = subprocess.run(["sha256sum", folder / "manifest.json"], capture_output=True, check=True).stdout
     (tmp_path / "pins").write_bytes(made)
     return tmp_path / "pins"
@@ -68,7 +68,7 @@ def test_the_releases_own_folder_is_served_by_its_pin_and_by_its_ledger(
 def test_a_forgery_whose_digests_all_fit_is_refused(forged: Path, pinned: Path, ledger: Path) -> None:
     assert TableCatalogue.of([forged]).tables  # nothing in the folder tells
     said = refused(forged, "--pin", pinned)
-    assert f"{forged}: is none of the pinned releases" in said
+    assert f"{forged}: is not a pinned release" in said
     assert "Serve the folder as the agency published it" in said
     said = refused(forged, "--ledger", ledger)
     assert f"{forged}: has a manifest that is not the one that was committed" in said
@@ -80,7 +80,7 @@ def test_where_the_ledger_stood_is_part_of_what_is_pinned(folder: Path, tmp_path
     said["ledger"]["entry"] += 1
     (copy / "manifest.json").write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n")
     assert TableCatalogue.of([copy]).tables
-    with pytest.raises(PublishError, match="is none of the pinned releases"):
+    with pytest.raises(PublishError, match="is not a pinned release"):
         TableCatalogue.of([copy], pins.read(pinned))
 
 
@@ -143,7 +143,7 @@ def test_every_worker_is_told_the_pins(folder: Path, capsys: pytest.CaptureFixtu
     plan = ServerPlan((str(folder),), Config(), workers=2, pins=frozenset(["0" * 64]))
     with pytest.raises(SystemExit):
         worker(pickle.loads(pickle.dumps(plan)))
-    assert "is none of the pinned releases" in capsys.readouterr().err
+    assert "is not a pinned release" in capsys.readouterr().err
 
 
 INSIDE = """

@@ -1,4 +1,4 @@
-"""`discreet serve` as people start it: a process of its own, a real port, signals."""
+"""`discreet serve` as a command: a separate process, a real port, signals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORBIDDEN = (
 
 
 def forbidden(name: str, *more: str) -> bool:
-    """Whether a module may not be in a process that serves. What methods add to the command line loads nothing."""
+    """Whether a module must not be loaded in a serving process. What methods add to the command line loads nothing."""
     parts = name.split(".")
     of_a_method = parts[:2] == ["discreet", "methods"] and len(parts) > 3 and parts[3:] != ["commands"]
     shared = parts[:2] == ["discreet", "methods"] and len(parts) == 3 and parts[2] not in (*METHODS, "recode")
@@ -191,7 +191,7 @@ def test_a_strange_file_a_changed_file_and_a_link_are_refused(tmp_path: Path, fo
 
 
 def test_the_same_table_twice_is_refused(folder: Path) -> None:
-    assert "as another one has" in refused(folder, folder)
+    assert "as does another release" in refused(folder, folder)
 
 
 def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
 
 @pytest.mark.parametrize("prefix", ["a b", "/../x", "//evil.example//x", "é", "a?b"])
 def test_a_strange_prefix_is_refused(prefix: str) -> None:
-    with pytest.raises(ParameterError, match="no path"):
+    with pytest.raises(ParameterError, match="not a valid path"):
         prefix_of(prefix)
 
 
@@ -247,7 +247,7 @@ def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folde
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f"discreet: {gone}: has no manifest" in done.stderr
-    assert "discreet: a worker: could not be opened again" in done.stderr
+    assert "discreet: worker: could not reopen the releases" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -268,10 +268,10 @@ import discreet.cli
 import httpx
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 
 async def main():
-    app = create_app(Served(TableCatalogue.of(sys.argv[1:]), Config()))
+    app = create_app(ServerContext(TableCatalogue.of(sys.argv[1:]), Config()))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as web:
         for path in ["/", "/health", "/api/v2/tables", "/api/v2/tables/cube/metadata", "/api/v2/openapi.json"]:
             assert (await web.get(path)).status_code == 200, path

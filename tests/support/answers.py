@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from discreet.serve.query_model import About, Answer, Measure, Status, TableVariable
+from discreet.serve.query_model import Answer, Measure, Status, TableSummary, TableVariable
 
-ABOUT = About(
+ABOUT = TableSummary(
     id="jobs by place",
     title="Jobs by place",
     release="jobs-2024",
@@ -69,7 +69,7 @@ def jobs() -> Answer:
             Status.RELIABLE,
         ],
         notes=ABOUT.notes,
-        limited=((TableVariable("sector", "Sector", ("11", "=21"), ("Farming", "Mining")), ("11", "=21")),),
+        limits=((TableVariable("sector", "Sector", ("11", "=21"), ("Farming", "Mining")), ("11", "=21")),),
     )
 
 

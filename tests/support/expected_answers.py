@@ -10,13 +10,13 @@ from fastapi import FastAPI
 
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
-from discreet.serve.query_model import About, Measure, TableVariable
+from discreet.serve.config import Config, ServerContext
+from discreet.serve.query_model import Measure, TableSummary, TableVariable
 from discreet.serve.stored_table import StoredTable
 from support.web_client import ROOMY
 
 NOTES = ("Noise: a lot. Firms of one county each. Others are left out.",)
-ABOUT = About("firms", "Firms", "survey1", "employers", "Nobody is seen.", (), "", NOTES, "2020-02-29", True)
+ABOUT = TableSummary("firms", "Firms", "survey1", "employers", "Nobody is seen.", (), "", NOTES, "2020-02-29", True)
 COUNTIES = TableVariable("county", "County", ("01", "02", "03"), ("Ashland", "Bayfield", "Clark"))
 SIZES = TableVariable("strength", "Strength", ("light", "heavy"), ("Light work", "Heavy work"))
 ROWS = pa.table(
@@ -34,4 +34,4 @@ def with_stored(folder: Path, config: Config = ROOMY) -> FastAPI:
     """The release of a folder, and the table."""
     found = TableCatalogue.of([folder])
     more = {**found.tables, "firms": StoredTable(ABOUT, ROWS, (COUNTIES, SIZES), MEASURES)}
-    return create_app(Served(replace(found, tables=more), config))
+    return create_app(ServerContext(replace(found, tables=more), config))

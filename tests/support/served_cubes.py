@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
+from discreet.serve.query_model import Measure, QueryableTable, TableSummary, TableVariable
 from discreet.serve.stored_table import StoredTable
 from support.survey import CONTROLS, WEIGHTS, SurveyAgency
 
@@ -61,7 +61,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
         ),
         path,
     )
-    about = About(
+    about = TableSummary(
         id="pay",
         title="Pay",
         release="pay-2021",
@@ -80,10 +80,10 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
     )
     measures = (
         Measure("count", "Count"),
-        Measure("count_moe90", "Count moe90", about="count"),
+        Measure("count_moe90", "Count moe90", error_of="count"),
         Measure("p50", "Median"),
-        Measure("p50_low90", "Median low90", about="p50"),
-        Measure("p50_high90", "Median high90", about="p50"),
+        Measure("p50_low90", "Median low90", error_of="p50"),
+        Measure("p50_high90", "Median high90", error_of="p50"),
     )
     return StoredTable(about, pq.read_table(path), variables, measures)
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from support.survey import CONTROLS, WEIGHTS, SurveyAgency
 
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
@@ -32,7 +32,7 @@ def released(home: Path) -> Path:
 
 
 def open_app(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
-    return create_app(Served(TableCatalogue.of([folder]), config), **more)
+    return create_app(ServerContext(TableCatalogue.of([folder]), config), **more)
 
 
 class WebClient:

@@ -1,4 +1,4 @@
-"""The API for programs, in the shape of PxWeb API v2: tables, metadata, data, code lists, configuration."""
+"""The API for programs, compatible with PxWeb API v2: tables, metadata, data, code lists, configuration."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pydantic import BaseModel, ValidationError
 
 from discreet.errors import InvalidQuery, QueryTooLarge, UnknownTable
 from discreet.serve.catalogue import matches
-from discreet.serve.config import Served
+from discreet.serve.config import ServerContext
 from discreet.serve.formats import FORMATS, jsonstat, safe_name
-from discreet.serve.http.caching import cached, has, tag_of
-from discreet.serve.http.problems import documented, problem
+from discreet.serve.http.caching import cache_headers, client_has, tag_of
+from discreet.serve.http.problems import problem, problem_responses
 from discreet.serve.models import (
     CodeListInformation,
     CodeListResponse,
@@ -33,9 +33,17 @@ from discreet.serve.models import (
     Value,
     VariablesSelection,
 )
-from discreet.serve.openapi import DATA, LIMITS, QUESTION
-from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, checked, unnamed
-from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
+from discreet.serve.openapi import DATA_PARAMETERS, DATA_RESPONSES, LIMIT_STATUSES
+from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, resolve_query, unspecified
+from discreet.serve.query_string import (
+    CONTENTS,
+    build_query,
+    codelist_id,
+    describe_reduction,
+    link,
+    parse_query,
+    reduce_query,
+)
 from discreet.version import __version__, package_version
 
 VERSION = "2.0.0"
@@ -46,7 +54,7 @@ OTHERS = ("outputFormat", "lang")
 Name = Annotated[str, Path(min_length=1, max_length=300)]
 
 
-def _english(lang: Annotated[Literal["en"], Query(description="English is all there is.")] = "en") -> str:
+def _english(lang: Annotated[Literal["en"], Query(description="Only English is available.")] = "en") -> str:
     return lang
 
 
@@ -57,115 +65,128 @@ async def _body(request: Request) -> bytes:
 Body = Annotated[bytes, Depends(_body)]
 
 
-def router(served: Served) -> APIRouter:
+def router(served: ServerContext) -> APIRouter:
     """All routes under /api/v2."""
     api = APIRouter(prefix="/api/v2", tags=["PxWeb API v2"], dependencies=[Depends(_english)])
-    own, limits = _Api(served), documented(400, 404, *LIMITS)
+    own, limits = _Api(served), problem_responses(400, 404, *LIMIT_STATUSES)
     body = {"schema": {"$ref": "#/components/schemas/VariablesSelection"}}
     by_post = {
-        "parameters": QUESTION["parameters"][-1:],
+        "parameters": DATA_PARAMETERS["parameters"][-1:],
         "requestBody": {"required": True, "content": {JSON: body}},
     }
-    data: dict[str, Any] = {"responses": DATA, "response_class": Response}
+    data: dict[str, Any] = {"responses": DATA_RESPONSES, "response_class": Response}
     api.get("/tables", response_model=TablesResponse, responses=limits)(own.list_all_tables)
     api.get("/tables/{id}", response_model=TableResponse, responses=limits)(own.get_table_by_id)
     api.get("/tables/{id}/metadata", response_model=Dataset, response_model_exclude_none=True, responses=limits)(
         own.get_metadata_by_id
     )
-    api.get("/tables/{id}/data", openapi_extra=QUESTION, **data)(own.get_table_data)
+    api.get("/tables/{id}/data", openapi_extra=DATA_PARAMETERS, **data)(own.get_table_data)
     api.post("/tables/{id}/data", openapi_extra=by_post, **data)(own.get_table_data_by_post)
     api.get("/codelists/{id}", response_model=CodeListResponse, responses=limits)(own.get_code_list_by_id)
-    api.get("/config", response_model=ConfigResponse, responses=documented(400, *LIMITS))(own.get_api_configuration)
+    api.get("/config", response_model=ConfigResponse, responses=problem_responses(400, *LIMIT_STATUSES))(
+        own.get_api_configuration
+    )
     return api
 
 
 class _Api:
-    """The routes, under PxWeb's names; their first lines stand in the OpenAPI document."""
+    """The routes, under PxWeb's names; their docstrings are the descriptions in the OpenAPI document."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerContext) -> None:
         self.served = served
         self._root = f"{served.config.prefix}/api/v2"
         self._etag = sha256(f"{served.catalogue.digest} {package_version()} {served.config}".encode()).hexdigest()
-        self._lists = {codelist(t, v): (t, v) for t in served.catalogue.tables.values() for v in t.variables if v.of}
+        self._lists = {
+            codelist_id(t, v): (t, v) for t in served.catalogue.tables.values() for v in t.variables if v.finer
+        }
 
-    # --- what is there ----------------------------------------------------------------------------------------------
+    # --- catalogue and metadata --------------------------------------------------------------------------------------
 
     def list_all_tables(
         self,
         request: Request,
-        query: Annotated[str, Query(max_length=300, description="Words of titles, variables, codes or notes.")] = "",
+        query: Annotated[
+            str,
+            Query(
+                max_length=300, description="Words to find in titles, variables, labels of codes, measures or notes."
+            ),
+        ] = "",
         pastDays: Annotated[  # noqa: N803 - PxWeb's name
-            int | None, Query(ge=1, le=100_000, description="Only tables of releases of so many days ago or fewer.")
+            int | None, Query(ge=1, le=100_000, description="Only tables released within this many days.")
         ] = None,
         pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803
         pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
     ) -> Response:
-        """The catalogue, by pages."""
-        found = [t for t in self.served.catalogue.tables.values() if matches(t, query) and _recent(t, pastDays)]
-        number, size, pages = pageNumber, pageSize, max(1, -(-len(found) // pageSize))
+        """List all tables, page by page."""
+        matching = [
+            t for t in self.served.catalogue.tables.values() if matches(t, query) and _released_within(t, pastDays)
+        ]
+        number, size, pages = pageNumber, pageSize, max(1, -(-len(matching) // pageSize))
         if number > pages:
-            there_are = "There is 1 page" if pages == 1 else f"There are {pages} pages"
-            return problem(404, f"{there_are}, and no page {number}.")
-        there = {"self": number, "first": 1, "last": pages}
-        there |= {"next": number + 1} if number < pages else {}
-        there |= {"previous": number - 1} if number > 1 else {}
-        asked = ({"query": query} if query else {}) | ({"pastDays": str(pastDays)} if pastDays else {})
+            total = "1 page" if pages == 1 else f"{pages} pages"
+            return problem(404, f"Page {number} does not exist: the list has {total}.")
+        page_numbers = {"self": number, "first": 1, "last": pages}
+        page_numbers |= {"next": number + 1} if number < pages else {}
+        page_numbers |= {"previous": number - 1} if number > 1 else {}
+        parameters = ({"query": query} if query else {}) | ({"pastDays": str(pastDays)} if pastDays else {})
 
         def make() -> TablesResponse:
-            shown = islice(found, (number - 1) * size, number * size)
-            page = Page(page_number=number, page_size=size, total_elements=len(found), total_pages=pages)
-            links = [Link(rel=rel, href=self._page(asked, n, size)) for rel, n in there.items()]
+            shown = islice(matching, (number - 1) * size, number * size)
+            page = Page(page_number=number, page_size=size, total_elements=len(matching), total_pages=pages)
+            links = [Link(rel=rel, href=self._page(parameters, n, size)) for rel, n in page_numbers.items()]
             return TablesResponse(tables=[self._brief(table) for table in shown], page=page, links=links)
 
-        ids = [table.about.id for table in found]  # of the last days: another list tomorrow
+        ids = [table.summary.id for table in matching]  # with pastDays the list changes from day to day
         return self._kept(request, ["tables", query, str(pastDays), str(number), str(size), *ids], make)
 
     def get_table_by_id(self, request: Request, id: Name) -> Response:
-        """One table, briefly."""
+        """Get a summary of a table."""
         table = self.served.catalogue.table(id)
         return self._kept(request, ["table", id], lambda: self._brief(table))
 
     def get_metadata_by_id(self, request: Request, id: Name) -> Response:
-        """All variables of a table with their codes, as JSON-stat 2 without values."""
+        """Get a table's variables, codes and measures, as JSON-stat 2 without values."""
         table = self.served.catalogue.table(id)
         return self._kept(request, ["metadata", id], lambda: self._metadata(table))
 
     def get_code_list_by_id(self, request: Request, id: Name) -> Response:
-        """A coarser variable: its codes, and the finer ones in each."""
+        """Get a code list: the codes of a coarser variable, and the finer codes that each groups."""
         if id not in self._lists:
-            raise UnknownTable(f"no code list {id[:60]!r}", where="codelists", do="the metadata of a table names them")
+            raise UnknownTable(
+                f"unknown code list {id[:60]!r}", where="codelists", do="see the code lists in the table's metadata"
+            )
         table, coarser = self._lists[id]
         return self._kept(request, ["codelist", id], lambda: self._codelist(table, coarser))
 
     def get_api_configuration(self, request: Request) -> Response:
-        """What the server allows."""
+        """Get the limits and formats of the server."""
         return self._kept(request, ["config"], self._config)
 
     def get_table_data(self, request: Request, id: Name) -> Response:
-        """Numbers of a table. Variables that are not named are added up, if the table adds up."""
+        """Get numbers of a table. An additive table is summed over variables that are not named."""
         table = self.served.catalogue.table(id)
-        return self._data(request, table, *asked(table, request.scope.get("query_string", b""), OTHERS))
+        return self._data(request, table, *parse_query(table, request.scope.get("query_string", b""), OTHERS))
 
     def get_table_data_by_post(self, request: Request, id: Name, body: Body) -> Response:
-        """The same, for questions that are too long for a link."""
+        """Get numbers of a table, by a query that is too long for a URL."""
         table = self.served.catalogue.table(id)
-        linked, others = asked(table, request.scope.get("query_string", b""), OTHERS)
+        linked, others = parse_query(table, request.scope.get("query_string", b""), OTHERS)
         if linked != TableQuery():
-            raise InvalidQuery("is in the body and in the link", where="question", do="ask in the body alone")
-        return self._data(request, table, selected(table, body), others)
+            raise InvalidQuery("is given in both the body and the URL", where="query", do="give it in the body only")
+        return self._data(request, table, parse_body(table, body), others)
 
-    def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
-        return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"
+    def _page(self, parameters: Mapping[str, str], number: int, size: int) -> str:
+        return f"{self._root}/tables?{urlencode({**parameters, 'pageNumber': number, 'pageSize': size})}"
 
     def _brief(self, table: QueryableTable) -> TableResponse:
-        about = table.about
+        about = table.summary
         return TableResponse(
             id=about.id,
             label=about.title,
-            description=_described(table),
+            description=_description(table),
             updated=about.updated,
             source=about.release,
-            variable_names=[v.label for v in table.variables if not v.of],
+            variable_names=[v.label for v in table.variables if not v.finer],
             simulation=about.simulation,
             links=[
                 Link(rel="self", href=self._href(table)),
@@ -176,11 +197,11 @@ class _Api:
         )
 
     def _href(self, table: QueryableTable) -> str:
-        return f"{self._root}/tables/{quote(table.about.id, safe='')}"
+        return f"{self._root}/tables/{quote(table.summary.id, safe='')}"
 
     def _metadata(self, table: QueryableTable) -> Dataset:
-        about, own = table.about, [v for v in table.variables if not v.of]
-        measures = jsonstat.measured(table.measures)
+        about, own = table.summary, [v for v in table.variables if not v.finer]
+        measures = jsonstat.measure_dimension(table.measures)
         measures["extension"] |= {"elimination": False}
         return Dataset.model_validate(
             {
@@ -199,23 +220,23 @@ class _Api:
 
     def _dimension(self, table: QueryableTable, v: TableVariable) -> dict[str, Any]:
         coarser = [
-            CodeListInformation(id=codelist(table, c), label=c.label, links=[self._codelist_link(table, c)])
+            CodeListInformation(id=codelist_id(table, c), label=c.label, links=[self._codelist_link(table, c)])
             for c in table.variables
-            if c.of == v.id
+            if c.finer == v.id
         ]
         return jsonstat.dimension(v) | {"extension": {"elimination": table.additive, "codelists": coarser}}
 
     def _codelist_link(self, table: QueryableTable, v: TableVariable) -> Link:
-        return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist(table, v), safe='')}")
+        return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist_id(table, v), safe='')}")
 
     def _codelist(self, table: QueryableTable, v: TableVariable) -> CodeListResponse:
-        finer = next(f for f in table.variables if f.id == v.of)
+        finer = next(f for f in table.variables if f.id == v.finer)
         within: list[list[str]] = [[] for _ in v.codes]
         for code, group in zip(finer.codes, v.groups, strict=True):
             within[group].append(code)
         values = [Value(code=c, label=t, value_map=w) for c, t, w in zip(v.codes, v.labels, within, strict=True)]
         links = [self._codelist_link(table, v).model_copy(update={"rel": "self"})]
-        name = codelist(table, v)
+        name = codelist_id(table, v)
         return CodeListResponse(id=name, label=v.label, elimination=table.additive, values=values, links=links)
 
     def _config(self) -> ConfigResponse:
@@ -234,113 +255,117 @@ class _Api:
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
-    def _data(self, request: Request, table: QueryableTable, found: TableQuery, others: Mapping[str, str]) -> Response:
+    def _data(self, request: Request, table: QueryableTable, query: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
-            raise InvalidQuery(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
+            raise InvalidQuery(
+                f"unknown format {name[:40]!r}", where="outputFormat", do=f"use one of {', '.join(FORMATS)}"
+            )
         if others.get("lang", "en") != "en":
-            raise InvalidQuery("English is all there is", where="lang", do="write en, or leave it out")
+            raise InvalidQuery("only English is available", where="lang", do="write en, or leave it out")
         most, form = self.served.config.max_cells, FORMATS[name]
-        checked(table, found)
-        if missing := unnamed(table, {*found.shown, *dict(found.where)}):
-            return self._incomplete(table, found, name, missing)
+        resolve_query(table, query)
+        if missing := unspecified(table, {*query.shown, *dict(query.where)}):
+            return self._incomplete(table, query, name, missing)
         try:
-            table.cells(found)  # a link that asks wrongly is told so, whatever it already has
-            tag = self._tag(["data", table.about.id, link(found), name])
-            if has(request, tag):
-                return Response(status_code=304, headers=cached(tag))
-            content = form.write(table.answer(found, most), table.about)
+            table.cells(query)  # an invalid query is refused even if the client has a matching ETag
+            tag = self._tag(["data", table.summary.id, link(query), name])
+            if client_has(request, tag):
+                return Response(status_code=304, headers=cache_headers(tag))
+            content = form.write(table.answer(query, most), table.summary)
         except QueryTooLarge as error:
-            return self._too_large(table, found, name, error)
-        headers = cached(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
+            return self._too_large(table, query, name, error)
+        headers = cache_headers(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
         if name != DEFAULT:
-            stem = safe_name(table.about.id) + (".simulation" if table.about.simulation else "")
+            stem = safe_name(table.summary.id) + (".simulation" if table.summary.simulation else "")
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_large(self, table: QueryableTable, found: TableQuery, name: str, error: QueryTooLarge) -> Response:
-        """403, as PxWeb has it, with a link that asks for less."""
-        smaller = less(table, found, self.served.config.max_cells)
+    def _too_large(self, table: QueryableTable, query: TableQuery, name: str, error: QueryTooLarge) -> Response:
+        """403, as in PxWeb, with a URL that requests less."""
+        smaller = reduce_query(table, query, self.served.config.max_cells)
         offers = list(error.offers)
         if smaller is None:
             return problem(403, str(error), offers=offers)
-        said = f"{error} The link in `instead` asks for less: {told(table, found, smaller)}."
-        return problem(403, said, offers=offers, instead=self._link(table, smaller, name))
+        detail = f"{error} The URL in `instead` requests less: {describe_reduction(table, query, smaller)}."
+        return problem(403, detail, offers=offers, instead=self._link(table, smaller, name))
 
-    def _incomplete(self, table: QueryableTable, found: TableQuery, name: str, missing: list[str]) -> Response:
-        """400, with all that is missing, and a link that has it."""
-        whole = TableQuery((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
-        example = less(table, whole, self.served.config.max_cells)
+    def _incomplete(self, table: QueryableTable, query: TableQuery, name: str, missing: list[str]) -> Response:
+        """400, with all missing variables, and a URL that names them."""
+        whole = TableQuery((*query.by, *((one, ()) for one in missing)), query.where, query.measures)
+        example = reduce_query(table, whole, self.served.config.max_cells)
         neither = f"{missing[0]} is" if len(missing) == 1 else f"{', '.join(missing)} are"
-        said = (
-            f"{table.about.id}: {neither} neither shown nor limited to one code. The cells of this table do not add up:"
-            f" show each (valueCodes[{missing[0]}]=*), or choose one code (where[{missing[0]}]=…)"
+        detail = (
+            f"{table.summary.id}: {neither} neither shown nor limited to one code. Cells of this table cannot be"
+            f" summed: show each variable (valueCodes[{missing[0]}]=*), or choose one code (where[{missing[0]}]=…)"
         )
         if example is None:
-            return problem(400, f"{said}.")
-        return problem(400, f"{said}, such as in the link in `instead`.", instead=self._link(table, example, name))
+            return problem(400, f"{detail}.")
+        return problem(400, f"{detail}, as in the URL in `instead`.", instead=self._link(table, example, name))
 
-    def _link(self, table: QueryableTable, found: TableQuery, name: str) -> str:
-        return f"{self._href(table)}/data?{link(found, [] if name == DEFAULT else [('outputFormat', name)])}"
+    def _link(self, table: QueryableTable, query: TableQuery, name: str) -> str:
+        return f"{self._href(table)}/data?{link(query, [] if name == DEFAULT else [('outputFormat', name)])}"
 
     # --- caches -----------------------------------------------------------------------------------------------------
 
     def _kept(self, request: Request, key: list[str], make: Callable[[], BaseModel]) -> Response:
-        """JSON that a client may keep, and ask whether it changed."""
+        """JSON that clients may cache and revalidate."""
         tag = self._tag(key)
-        if has(request, tag):
-            return Response(status_code=304, headers=cached(tag))
-        return Response(make().model_dump_json(by_alias=True, exclude_none=True), headers=cached(tag), media_type=JSON)
+        if client_has(request, tag):
+            return Response(status_code=304, headers=cache_headers(tag))
+        return Response(
+            make().model_dump_json(by_alias=True, exclude_none=True), headers=cache_headers(tag), media_type=JSON
+        )
 
     def _tag(self, key: list[str]) -> str:
-        """Of all that the answer depends on: what is published, the code, and the question."""
+        """The entity tag: a hash of all that the answer depends on: published data, code and query."""
         return tag_of(json.dumps([self._etag, *key]).encode())
 
 
-def selected(table: QueryableTable, body: bytes) -> TableQuery:
-    """The question in a body."""
+def parse_body(table: QueryableTable, body: bytes) -> TableQuery:
+    """The query in a request body."""
     try:
-        found = VariablesSelection.model_validate_json(body)
+        selection = VariablesSelection.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part)[:40] for part in first["loc"][:4])
         raise InvalidQuery(
-            f"is no question: {ascii(first['msg'][:200])[1:-1]}",
+            f"is not a valid query: {ascii(first['msg'][:200])[1:-1]}",
             where=f"body.{ascii(place)[1:-1]}" if place else "body",
             do='write {"selection": [{"variableCode": "…", "valueCodes": ["…"]}]}',
         ) from None
     shown, limits, lists, values = (dict[str, list[str]]() for _ in range(4))
-    for one in found.selection:
-        _once(shown, one.variable_code, one.value_codes)
+    for one in selection.selection:
+        _add_selection(shown, one.variable_code, one.value_codes)
         named = {text for text in (one.codelist, one.code_list) if text is not None}
         if named:
             lists[one.variable_code] = sorted(named)
         if one.output_values is not None:
             values[one.variable_code] = [one.output_values]
-    for limit in found.where:
-        _once(limits, limit.variable_code, limit.value_codes)
-    return question(table, shown, limits, lists, values)
+    for limit in selection.where:
+        _add_selection(limits, limit.variable_code, limit.value_codes)
+    return build_query(table, shown, limits, lists, values)
 
 
-def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
+def _add_selection(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     if name in into:
-        raise InvalidQuery(f"{name[:40]!r} is there twice", where="body", do="name all of its codes at once")
+        raise InvalidQuery(f"duplicate variable {name[:40]!r}", where="body", do="list all of its codes in one entry")
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 
-def _recent(table: QueryableTable, days: int | None) -> bool:
-    """Whether its release is of the last days. One without a date is not."""
+def _released_within(table: QueryableTable, days: int | None) -> bool:
+    """Whether the table was released within this many days. A release without a date was not."""
     if days is None:
         return True
     try:
-        return date.fromisoformat(table.about.updated[:10]) >= datetime.now(UTC).date() - timedelta(days=days)
+        return date.fromisoformat(table.summary.updated[:10]) >= datetime.now(UTC).date() - timedelta(days=days)
     except ValueError:
         return False
 
 
-def _described(table: QueryableTable) -> str:
-    """Its title, and the first sentence of its notes that is not about noise."""
-    about = table.about
+def _description(table: QueryableTable) -> str:
+    """The title, and the first sentence of the notes that is not about noise."""
+    about = table.summary
     sentences = (text.strip() for note in about.notes for text in note.split(". "))
     first = next((text for text in sentences if not text.startswith("Noise:")), "")
     return " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in (about.title, first) if text)

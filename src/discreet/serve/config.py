@@ -1,4 +1,4 @@
-"""What a server allows, and where it stands."""
+"""The configuration of a server: its limits and its path."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from discreet.serve.catalogue import TableCatalogue
 
 @dataclass(frozen=True)
 class Config:
-    """Limits of one server."""
+    """Limits and path of one server."""
 
-    prefix: str = ""  # the path under which a reverse proxy has it, such as /statistics
-    max_cells: int = 100_000  # numbers of one answer
-    max_calls: int = 300  # of one client in a window of time
+    prefix: str = ""  # the path under which a reverse proxy serves it, such as /statistics
+    max_cells: int = 100_000  # numbers in one answer
+    max_calls: int = 300  # requests of one client in a time window
     window: int = 10  # seconds
     timeout: float = 10.0  # seconds for one answer
-    concurrency: int = 32  # answers at once; more wait, and then are told to come back
-    max_body: int = 1 << 16  # bytes of a question
+    concurrency: int = 32  # concurrent answers; further requests wait, then get 503
+    max_body: int = 1 << 16  # bytes of a query
     title: str = "Protected statistics"
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
-    """What every route is given."""
+class ServerContext:
+    """What every route has access to."""
 
     catalogue: TableCatalogue
     config: Config

@@ -1,4 +1,4 @@
-"""What the API answers, so that its OpenAPI document says it."""
+"""Models of the API's requests and responses, from which its OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Text = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class _Camel(BaseModel):
-    """In camel case, as PxWeb writes names."""
+    """Names in camel case, as in PxWeb."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class Link(_Camel):
-    """Relative to the server, so that it holds behind any proxy."""
+    """A link relative to the server, so that it is valid behind any proxy."""
 
     rel: str
     hreflang: str = "en"
@@ -25,21 +25,23 @@ class Link(_Camel):
 
 
 class TableResponse(_Camel):
-    """A table, briefly."""
+    """A summary of a table."""
 
     type: Literal["Table"] = "Table"
     language: str = "en"
     id: str
     label: str
-    description: str = Field(description="The title, and the first sentence of what its notes say.")
+    description: str = Field(description="The title, and the first sentence of the notes.")
     updated: str
     source: str = Field(description="The release that published it.")
     category: Literal["public"] = "public"
     variable_names: list[str]
     discontinued: bool = False
-    simulation: bool = Field(description="Drawn with a fixed test key: it protects nobody and means nothing.")
+    simulation: bool = Field(
+        description="Whether noise was drawn with a fixed test key: such numbers are unprotected and must not be used."
+    )
     links: list[Link]
-    extension: dict[str, Any] = Field(description="How it is protected: its method, guarantee and caveats.")
+    extension: dict[str, Any] = Field(description="The method, the differential privacy guarantee and its caveats.")
 
 
 class Page(_Camel):
@@ -61,11 +63,11 @@ class TablesResponse(_Camel):
 class Value(_Camel):
     code: str
     label: str
-    value_map: list[str] = Field(description="The finer codes that it groups.")
+    value_map: list[str] = Field(description="The finer codes that this code groups.")
 
 
 class CodeListResponse(_Camel):
-    """A coarser variable: its codes, and the finer ones in each."""
+    """A coarser variable: its codes, and the finer codes that each groups."""
 
     id: str
     label: str
@@ -87,7 +89,7 @@ class Feature(_Camel):
 
 
 class ConfigResponse(_Camel):
-    """What the server allows."""
+    """Limits and formats of the server."""
 
     api_version: str
     app_version: str
@@ -95,7 +97,7 @@ class ConfigResponse(_Camel):
     default_language: str = "en"
     max_data_cells: int
     max_calls_per_time_window: int
-    time_window: int = Field(description="Seconds.")
+    time_window: int = Field(description="Length of the time window in seconds.")
     default_data_format: str
     data_formats: list[str]
     features: list[Feature]
@@ -116,7 +118,9 @@ class DatasetCategory(_Camel):
 
 class DimensionExtension(_Camel):
     model_config = ConfigDict(extra="allow")
-    elimination: bool | None = Field(None, description="Whether it may be left out, and is then added up.")
+    elimination: bool | None = Field(
+        None, description="Whether the variable may be left out; numbers are then summed over it."
+    )
     codelists: list[CodeListInformation] | None = None
 
 
@@ -148,27 +152,28 @@ class Dataset(_Camel):
 
 
 class DataResponse(Dataset):
-    """Numbers, row-major; `status` marks those that are not reliable, withheld or absent, by position."""
+    """Numbers, row-major; `status` marks those that are unreliable, suppressed or absent, by position."""
 
     value: list[float | None]
     status: dict[str, str]
 
 
 class VariableSelection(_Camel):
-    """A variable, with these codes or with all (`*`)."""
+    """A variable to show, with these codes or with all (`*`)."""
 
     model_config = ConfigDict(extra="forbid")
     variable_code: Text
     value_codes: list[Text] = []
     codelist: Text | None = None
-    code_list: Text | None = Field(None, description="The same, as some clients write it.")
+    code_list: Text | None = Field(None, description="The same as `codelist`, in the spelling of some clients.")
     output_values: Literal["aggregated", "single"] | None = Field(
-        None, description="Whether a code list shows its own codes, or the finer ones in them."
+        None,
+        description="`aggregated` shows sums for the codes of a code list, `single` the finer codes in them.",
     )
 
 
 class VariableLimit(_Camel):
-    """Everything is limited to these codes of a variable."""
+    """All numbers are limited to these codes of a variable."""
 
     model_config = ConfigDict(extra="forbid")
     variable_code: Text
@@ -176,7 +181,7 @@ class VariableLimit(_Camel):
 
 
 class Placement(_Camel):
-    """PxWeb's layout of pages. It changes nothing: an answer has the order that it was asked for."""
+    """PxWeb's page layout. Accepted and ignored: an answer has the order of the query."""
 
     model_config = ConfigDict(extra="forbid")
     heading: list[Text] = []
@@ -184,7 +189,7 @@ class Placement(_Camel):
 
 
 class VariablesSelection(_Camel):
-    """A question."""
+    """A query."""
 
     model_config = ConfigDict(extra="forbid")
     selection: list[VariableSelection] = []
@@ -195,4 +200,6 @@ class VariablesSelection(_Camel):
 class Health(_Camel):
     status: Literal["ok"] = "ok"
     tables: int
-    requests: dict[str, int] = Field(description="Counts by class of status since the start of this process.")
+    requests: dict[str, int] = Field(
+        description="Numbers of responses by class of HTTP status since this process started."
+    )

@@ -1,4 +1,4 @@
-"""What can be asked of a published table, and what comes back: the one shape that pages, programs and files share."""
+"""Queries to published tables, and their answers: the one model that pages, the API and file formats share."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from discreet.arrays import Floats
 from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.post.cubes.sampling import reliability
 
-CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation from which on numbers are marked
-NORMAL90 = NormalDist().inv_cdf(0.95)  # standard errors in a margin at 90%
+CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation above which numbers are marked
+NORMAL90 = NormalDist().inv_cdf(0.95)  # standard errors in a 90% margin of error
 
 
 class Status(StrEnum):
-    """The mark beside a number."""
+    """The reliability mark beside a number."""
 
     RELIABLE = ""
     CAUTION = "u"  # its coefficient of variation is high
-    UNRELIABLE = "x"  # too high for use
-    SUPPRESSED = "s"  # withheld by a published rule
+    UNRELIABLE = "x"  # it is too high for use
+    SUPPRESSED = "s"  # by a published rule
     ABSENT = ":"  # no such cell in the release
 
 
 MEANING = {
-    Status.RELIABLE: "reliable, or published without an error",
-    Status.CAUTION: f"use with caution: the standard error is more than {CAUTION:.0%} of the estimate",
-    Status.UNRELIABLE: f"not reliable: the standard error is more than {UNRELIABLE:.0%} of the estimate, or that is "
+    Status.RELIABLE: "reliable, or published without a margin of error",
+    Status.CAUTION: f"use with caution: the standard error exceeds {CAUTION:.0%} of the estimate",
+    Status.UNRELIABLE: f"unreliable: the standard error exceeds {UNRELIABLE:.0%} of the estimate, or the estimate is "
     "not positive",
-    Status.SUPPRESSED: "withheld by a rule of the release, which its notes state",
-    Status.ABSENT: "the release has no such combination of codes",
+    Status.SUPPRESSED: "suppressed by a rule stated in the notes of the release",
+    Status.ABSENT: "no such combination of codes in the release",
 }
 
 
@@ -48,11 +48,11 @@ class TableVariable:
     label: str
     codes: tuple[str, ...]
     labels: tuple[str, ...]
-    of: str = ""  # the finer variable whose codes it groups, if it does
-    groups: tuple[int, ...] = ()  # the group of each of them
+    finer: str = ""  # the finer variable whose codes it groups, if any
+    groups: tuple[int, ...] = ()  # the group of each code of the finer variable
 
-    def chosen(self, codes: Sequence[str]) -> TableVariable:
-        """With these codes alone, in this order."""
+    def with_codes(self, codes: Sequence[str]) -> TableVariable:
+        """This variable restricted to these codes, in this order."""
         label = dict(zip(self.codes, self.labels, strict=True))
         return replace(self, codes=tuple(codes), labels=tuple(label[code] for code in codes), groups=())
 
@@ -62,18 +62,18 @@ class TableVariable:
 
 @dataclass(frozen=True)
 class Measure:
-    """A published number of a cell. `about` is the measure whose error it tells, if it does."""
+    """A published number of a cell. `error_of` is the measure whose error it is, if it is one."""
 
     id: str
     label: str
     decimals: int = 0
-    about: str = ""
-    meaning: str = ""  # in the words of the codebook
+    error_of: str = ""
+    meaning: str = ""  # as the codebook defines it
 
 
 @dataclass(frozen=True)
 class TableQuery:
-    """Variables to show, each with codes (all, if none are named); and codes that everything is limited to."""
+    """Variables to show, each with codes (all if none are named), and codes that all numbers are limited to."""
 
     by: tuple[tuple[str, tuple[str, ...]], ...] = ()
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -86,7 +86,7 @@ class TableQuery:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Numbers of all combinations of the variables' codes, the first variable slowest. NaN where there is none."""
+    """Numbers for all combinations of the variables' codes, row-major. NaN where there is none."""
 
     title: str
     variables: tuple[TableVariable, ...]
@@ -94,12 +94,12 @@ class Answer:
     numbers: Mapping[str, Floats]
     status: Sequence[Status]  # of each cell: the worst of its measures
     notes: tuple[str, ...] = ()
-    limited: tuple[tuple[TableVariable, tuple[str, ...]], ...] = ()  # what `where` has left of others
-    marks: Mapping[str, Sequence[Status]] = field(default_factory=dict)  # of single measures, where they differ
+    limits: tuple[tuple[TableVariable, tuple[str, ...]], ...] = ()  # the variables limited by `where`, and their codes
+    marks: Mapping[str, Sequence[Status]] = field(default_factory=dict)  # by measure, where they differ from `status`
 
-    def marked(self, measure: Measure) -> Sequence[Status]:
-        """The marks of one measure: its own, or those of the number whose error it tells."""
-        return self.marks.get(measure.about or measure.id, self.status)
+    def marks_for(self, measure: Measure) -> Sequence[Status]:
+        """The marks of one measure: its own, or those of the measure whose error it is."""
+        return self.marks.get(measure.error_of or measure.id, self.status)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -110,8 +110,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class About:
-    """A table as the catalogue has it."""
+class TableSummary:
+    """What the catalogue says about a table."""
 
     id: str
     title: str
@@ -125,118 +125,122 @@ class About:
     simulation: bool
 
     @property
-    def independent(self) -> bool:
-        """Whether every cell was drawn noise of its own."""
+    def has_independent_noise(self) -> bool:
+        """Whether the noise of each cell is independent of all others."""
         return self.method == "counts"
 
     @property
-    def of_flows(self) -> bool:
+    def is_flow_table(self) -> bool:
         """Whether its first two variables are origin and destination."""
         return self.method == "flows"
 
 
 class QueryableTable(Protocol):
-    """A published table that can be asked."""
+    """A published table that answers queries."""
 
     @property
-    def about(self) -> About: ...
+    def summary(self) -> TableSummary: ...
     @property
     def variables(self) -> tuple[TableVariable, ...]:
-        """Those of the table itself, then coarser ones."""
+        """The table's own variables, then coarser ones."""
 
     @property
     def measures(self) -> tuple[Measure, ...]: ...
     @property
     def additive(self) -> bool:
-        """Whether variables that are not asked for are added up; else each must be shown or limited to one code."""
+        """Whether variables that a query omits are summed over; otherwise each must be shown or limited to one code."""
 
-    def cells(self, question: TableQuery) -> int:
-        """How many cells the answer would have."""
+    def cells(self, query: TableQuery) -> int:
+        """How many numbers the answer would have."""
 
-    def answer(self, question: TableQuery, most: int) -> Answer:
-        """The numbers; `QueryTooLarge` if there are more cells than `most`."""
+    def answer(self, query: TableQuery, most: int) -> Answer:
+        """The numbers; raises `QueryTooLarge` if there would be more than `most`."""
 
 
 def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
-    """By its name."""
-    for found in table.variables:
-        if found.id == name:
-            return found
+    """The variable of this name."""
+    for v in table.variables:
+        if v.id == name:
+            return v
     known = ", ".join(v.id for v in table.variables)
-    raise InvalidQuery(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
+    raise InvalidQuery(f"unknown variable {name[:40]!r}", where=where, do=f"use one of {known}")
 
 
 def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str]) -> tuple[str, ...]:
-    """The codes of the finer variable in some groups of the coarser."""
-    wanted = {i for i, code in enumerate(coarser.codes) if code in groups}
-    return tuple(code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted)
+    """The codes of the finer variable that belong to these groups of the coarser one."""
+    selected = {i for i, code in enumerate(coarser.codes) if code in groups}
+    return tuple(code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in selected)
 
 
-def chosen(table: QueryableTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
-    """A variable with these of its codes, or with all."""
-    found = variable(table, name, where)
+def select_codes(table: QueryableTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
+    """A variable restricted to these of its codes, or with all if none are named."""
+    v = variable(table, name, where)
     if not codes:
-        return found
-    known = set(found.codes)
-    strange = next((code for code in codes if code not in known), None)
-    if strange is not None:
-        some = ", ".join(found.codes[:5]) + (" …" if len(found) > 5 else "")
-        raise InvalidQuery(f"no code {strange[:40]!r} of {name}", where=where, do=f"it has {some}")
+        return v
+    known = set(v.codes)
+    unknown = next((code for code in codes if code not in known), None)
+    if unknown is not None:
+        some = ", ".join(v.codes[:5]) + (" …" if len(v) > 5 else "")
+        raise InvalidQuery(f"unknown code {unknown[:40]!r} of {name}", where=where, do=f"its codes are {some}")
     if len(set(codes)) < len(codes):
-        raise InvalidQuery(f"a code of {name} is named twice", where=where, do="name it once")
-    return found.chosen(codes)
+        raise InvalidQuery(f"duplicate code of {name}", where=where, do="name each code once")
+    return v.with_codes(codes)
 
 
-def checked(
-    table: QueryableTable, question: TableQuery
+def resolve_query(
+    table: QueryableTable, query: TableQuery
 ) -> tuple[tuple[TableVariable, ...], tuple[TableVariable, ...], tuple[Measure, ...]]:
-    """The variables shown, those limited, and the measures of a question, if the table has them all."""
-    shown = tuple(chosen(table, name, codes, "by") for name, codes in question.by)
-    limited = tuple(chosen(table, name, codes, "where") for name, codes in question.where)
-    for places, where in (([v.of or v.id for v in shown], "by"), ([v.id for v in limited], "where")):
+    """The variables shown, those limited, and the measures of a query; refused if the table lacks any of them."""
+    shown = tuple(select_codes(table, name, codes, "by") for name, codes in query.by)
+    limited = tuple(select_codes(table, name, codes, "where") for name, codes in query.where)
+    for places, where in (([v.finer or v.id for v in shown], "by"), ([v.id for v in limited], "where")):
         if twice := next((place for place, times in Counter(places).items() if times > 1), None):
-            raise InvalidQuery(f"{twice} is asked for twice", where=where, do="ask for the finer one alone")
-    if len(set(question.measures)) < len(question.measures):
-        raise InvalidQuery("a measure is named twice", where="measures", do="name it once")
+            raise InvalidQuery(f"duplicate variable {twice}", where=where, do="name it, or a coarser one, only once")
+    if len(set(query.measures)) < len(query.measures):
+        raise InvalidQuery("duplicate measure", where="measures", do="name each measure once")
     shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
-    strange = next((name for name in question.measures if name not in measures), None)
-    if strange is not None:
-        raise InvalidQuery(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(measures)}")
-    return shown, limited, tuple(measures[name] for name in question.measures) or table.measures
+    unknown = next((name for name in query.measures if name not in measures), None)
+    if unknown is not None:
+        raise InvalidQuery(
+            f"unknown measure {unknown[:40]!r}", where="measures", do=f"use one of {', '.join(measures)}"
+        )
+    return shown, limited, tuple(measures[name] for name in query.measures) or table.measures
 
 
 def _left(shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariable:
-    """A shown variable without the codes that a limit of itself leaves out."""
+    """A shown variable without the codes that its own limit excludes."""
     own = next((set(v.codes) for v in limited if v.id == shown.id), None)
     codes = [code for code in shown.codes if own is None or code in own]
     if not codes:
-        raise InvalidQuery(f"no code of {shown.id} is left", where="where", do="choose codes that go together")
-    return shown if len(codes) == len(shown) else shown.chosen(codes)
+        raise InvalidQuery(
+            f"the limits exclude every code of {shown.id}", where="where", do="choose codes that occur together"
+        )
+    return shown if len(codes) == len(shown) else shown.with_codes(codes)
 
 
-def unnamed(table: QueryableTable, named: Collection[str]) -> list[str]:
-    """What a question lacks, of a table that does not add up: each variable is shown or limited to one code."""
-    return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
+def unspecified(table: QueryableTable, named: Collection[str]) -> list[str]:
+    """The variables that a query to a non-additive table must still name: each is shown or limited to one code."""
+    return [] if table.additive else [v.id for v in table.variables if not v.finer and v.id not in named]
 
 
-def judged(value: Floats, error: Floats) -> list[Status]:
-    """The marks of numbers with these standard errors; those that are missing are withheld."""
+def reliability_marks(value: Floats, error: Floats) -> list[Status]:
+    """The reliability marks of numbers with these standard errors; missing numbers are suppressed."""
     marks = [_MARKS[mark] for mark in reliability(value, error, caution=CAUTION, withhold=UNRELIABLE).tolist()]
     return [Status.SUPPRESSED if none else mark for none, mark in zip(np.isnan(value).tolist(), marks, strict=True)]
 
 
-_MARKS = (Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE)  # as `Reliability` numbers them
+_MARKS = (Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE)  # in the order of `Reliability`
 
 
-def at_most(table: QueryableTable, shown: Sequence[TableVariable], measures: int, most: int) -> None:
-    """Refuse an answer of too many numbers, and offer what to leave out."""
+def require_size(table: QueryableTable, shown: Sequence[TableVariable], measures: int, most: int) -> None:
+    """Refuse an answer with too many numbers, and suggest what to leave out."""
     cells = prod(len(v) for v in shown) * measures
     if cells > most:
         offers = [v.id for v in sorted(shown, key=len, reverse=True)]
         raise QueryTooLarge(
-            f"{cells:,} numbers are more than the {most:,} of one answer",
-            where=table.about.id,
-            do=f"choose fewer codes, or leave out {offers[0]}" if offers else "ask for fewer measures",
+            f"the answer would have {cells:,} numbers, more than the limit of {most:,}",
+            where=table.summary.id,
+            do=f"choose fewer codes, or leave out {offers[0]}" if offers else "request fewer measures",
             offers=offers,
         )

@@ -1,4 +1,4 @@
-"""A published table on the web as it is: its cells are looked up, not added up."""
+"""A published table served as it is: its cells are looked up, never summed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from discreet.arrays import Flags, Floats, Int64s
 from discreet.errors import InvalidQuery, PublishError
 from discreet.serve.query_model import (
     NORMAL90,
-    About,
     Answer,
     Measure,
     Status,
     TableQuery,
+    TableSummary,
     TableVariable,
-    at_most,
-    checked,
-    judged,
-    unnamed,
+    reliability_marks,
+    require_size,
+    resolve_query,
+    unspecified,
 )
 
 LARGEST = 2**62  # cells that can be numbered
@@ -33,33 +33,33 @@ RESTORE = "restore the release from a copy"
 
 @dataclass(frozen=True, eq=False)
 class StoredTable:
-    """Rows of Parquet files, found by their codes. They are in memory, from the very bytes that were verified."""
+    """Rows of Parquet files, looked up by their codes. They are in memory, read from the bytes that were verified."""
 
-    about: About
+    summary: TableSummary
     rows: pa.Table
     variables: tuple[TableVariable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
     additive = False
 
     def fitting(self) -> StoredTable:
-        """This table, if each row has codes that are listed, no two rows the same ones, and its numbers are numbers."""
+        """This table, after checking that all codes are listed, no cell occurs twice, and measures are numeric."""
         if prod(len(v) for v in self.variables) > LARGEST:
-            raise PublishError("has too many codes", where=f"table {self.about.id}", do=RESTORE)
+            raise PublishError("has too many combinations of codes", where=f"table {self.summary.id}", do=RESTORE)
         place = self._places(self.rows, self.variables)
         if len(np.unique(place)) < len(place):
-            raise PublishError("has a cell twice", where=f"table {self.about.id}", do=RESTORE)
+            raise PublishError("has duplicate cells", where=f"table {self.summary.id}", do=RESTORE)
         for m in self.measures:
             self.rows[m.id].cast(pa.float64())
         return self
 
-    def cells(self, question: TableQuery) -> int:
-        shown, limited, measures = checked(self, question)
+    def cells(self, query: TableQuery) -> int:
+        shown, limited, measures = resolve_query(self, query)
         self._complete(shown, limited)
         return prod(len(v) for v in shown) * len(measures)
 
-    def answer(self, question: TableQuery, most: int) -> Answer:
-        shown, limited, measures = checked(self, question)
-        at_most(self, shown, len(measures), most)
+    def answer(self, query: TableQuery, most: int) -> Answer:
+        shown, limited, measures = resolve_query(self, query)
+        require_size(self, shown, len(measures), most)
         self._complete(shown, limited)
         rows = self._rows(shown, limited, measures)
         size = prod(len(v) for v in shown)
@@ -68,62 +68,66 @@ class StoredTable:
         for name in dict.fromkeys([*(m.id for m in measures), *self._errors]):
             numbers[name] = np.full(size, np.nan)
             numbers[name][place] = rows[name].cast(pa.float64()).to_numpy()
-        there = np.zeros(size, np.bool_)
-        there[place] = True
-        marks = {m.id: self._marks(m, numbers, there) for m in measures if not m.about}
-        status = _worst(list(marks.values()), there)
-        kept = {m.id: numbers[m.id] for m in measures}
+        present = np.zeros(size, np.bool_)
+        present[place] = True
+        marks = {m.id: self._marks(m, numbers, present) for m in measures if not m.error_of}
+        status = _worst_marks(list(marks.values()), present)
+        selected = {m.id: numbers[m.id] for m in measures}
         within = tuple((v, v.codes) for v in limited)
-        return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
+        return Answer(self.summary.title, shown, measures, selected, status, self.summary.notes, within, marks)
 
     def _places(self, rows: pa.Table, shown: Sequence[TableVariable]) -> Int64s:
-        """Where each row is among all combinations of the variables' codes."""
+        """The index of each row's cell among all combinations of the variables' codes."""
         place = np.zeros(rows.num_rows, np.int64)
         for v in shown:
             codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
             if codes.null_count:
-                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
+                raise PublishError(
+                    "has a code that is not in the codebook", where=f"table {self.summary.id}, {v.id}", do=RESTORE
+                )
             place = place * len(v) + codes.to_numpy()
         return place
 
     def _complete(self, shown: Sequence[TableVariable], limited: Sequence[TableVariable]) -> None:
-        """Cells are not added up, so each variable must be shown or limited to one code."""
+        """Cells cannot be summed, so each variable must be shown or limited to one code."""
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
-                raise InvalidQuery(f"{v.id} is limited to several codes", where="where", do="name one, or show them")
-        if missing := unnamed(self, {v.id for v in (*shown, *limited)}):
+                raise InvalidQuery(
+                    f"{v.id} is limited to several codes", where="where", do="name one code, or show the variable"
+                )
+        if missing := unspecified(self, {v.id for v in (*shown, *limited)}):
             raise InvalidQuery(
                 f"{missing[0]} is neither shown nor limited to one code",
                 where="by",
-                do="the cells of this table do not add up: show it, or choose one code",
+                do="cells of this table cannot be summed: show the variable, or choose one code",
             )
 
     def _rows(
         self, shown: Sequence[TableVariable], limited: Sequence[TableVariable], measures: Sequence[Measure]
     ) -> pa.Table:
-        """The rows with these codes. What users say is compared as a value, never read as a program."""
+        """The rows with these codes. Users' input is compared as a value, never interpreted."""
         names = dict.fromkeys([*(v.id for v in shown), *(m.id for m in measures), *self._errors])
-        wanted = pc.scalar(True)
+        condition = pc.scalar(True)
         for v in (*shown, *limited):
-            wanted &= pc.field(v.id).cast(pa.string()).isin(pa.array(v.codes, pa.string()))
-        return self.rows.select([*names, *(v.id for v in limited if v.id not in names)]).filter(wanted)
+            condition &= pc.field(v.id).cast(pa.string()).isin(pa.array(v.codes, pa.string()))
+        return self.rows.select([*names, *(v.id for v in limited if v.id not in names)]).filter(condition)
 
     @cached_property
     def _errors(self) -> tuple[str, ...]:
-        return tuple(m.id for m in self.measures if m.about)
+        return tuple(m.id for m in self.measures if m.error_of)
 
-    def _marks(self, measure: Measure, numbers: dict[str, Floats], there: Flags) -> list[Status]:
-        """By its own error; a count without one that is not positive is told at least."""
+    def _marks(self, measure: Measure, numbers: dict[str, Floats], present: Flags) -> list[Status]:
+        """Marks from the measure's own error; without one, a count that is not positive is still marked."""
         value, error = numbers[measure.id], self._error(measure.id, numbers)
-        if error is None and measure.decimals:  # no count, and so of any sign
+        if error is None and measure.decimals:  # not a count, so it may have any sign
             marks = [Status.SUPPRESSED if none else Status.RELIABLE for none in np.isnan(value).tolist()]
         else:
-            marks = judged(value, np.zeros(len(value)) if error is None else error)
-        return [mark if here else Status.ABSENT for mark, here in zip(marks, there.tolist(), strict=True)]
+            marks = reliability_marks(value, np.zeros(len(value)) if error is None else error)
+        return [mark if here else Status.ABSENT for mark, here in zip(marks, present.tolist(), strict=True)]
 
     def _error(self, name: str, numbers: dict[str, Floats]) -> Floats | None:
-        """The standard error of a measure, from what is published of it."""
-        own = [m.id for m in self.measures if m.about == name]
+        """The standard error of a measure, derived from the error that is published for it."""
+        own = [m.id for m in self.measures if m.error_of == name]
         for column in own:
             if column == "se" or column.endswith("_se"):
                 return numbers[column]
@@ -133,9 +137,9 @@ class StoredTable:
         return None if low is None or high is None else (numbers[high] - numbers[low]) / (2 * NORMAL90)
 
 
-def _worst(marks: Sequence[Sequence[Status]], there: Flags) -> list[Status]:
-    """Of all measures of a cell. One that is withheld while others are told does not withhold these."""
+def _worst_marks(marks: Sequence[Sequence[Status]], present: Flags) -> list[Status]:
+    """The worst mark of each cell. A cell counts as suppressed only if all of its measures are."""
     order = [Status.SUPPRESSED, Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE, Status.ABSENT]
     if not marks:
-        return [Status.RELIABLE if here else Status.ABSENT for here in there]
+        return [Status.RELIABLE if here else Status.ABSENT for here in present]
     return [max(each, key=order.index) for each in zip(*marks, strict=True)]

@@ -1,4 +1,4 @@
-"""What is around every picture: title, banner, what the marks mean, source and guarantee; and a summary in words."""
+"""The frame of every chart: title, simulation banner, legend of marks, source and guarantee; and its alt text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,31 @@ from discreet.publish.description import SIMULATION
 from discreet.serve.charts.chart_data import ChartData, label_of, meaning
 from discreet.serve.charts.colours import GRID, fill_of, marker, textures
 from discreet.serve.charts.scale import TICK, Scale, number
-from discreet.serve.charts.svg import INK, PAPER, SOFT, clean, line, rect, tag, title, width_of, words, wrap, write
-from discreet.serve.query_model import About, Answer
+from discreet.serve.charts.svg import (
+    INK,
+    MUTED,
+    PAPER,
+    clean,
+    escaped_text,
+    line,
+    rect,
+    tag,
+    title,
+    width_of,
+    wrap,
+    write,
+)
+from discreet.serve.query_model import Answer, TableSummary
 
 WIDTH, MARGIN = 640.0, 12.0
-INSIDE = WIDTH - 2 * MARGIN
+INNER_WIDTH = WIDTH - 2 * MARGIN
 HEAD, SUB, FOOT = 17, 13, 11
-NAMED = 3  # codes of a limited variable that are named one by one
+NAMED = 3  # codes of a limited variable that are listed
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture that stands alone, and what it shows in words."""
+    """A self-contained SVG chart, and its alt text."""
 
     kind: str
     svg: str
@@ -34,19 +47,19 @@ class Chart:
 
 @dataclass
 class Picture:
-    """What a kind has drawn, from y = 0 down."""
+    """The drawing of one kind of chart, from y = 0 downwards."""
 
-    summary: str
+    alt_text: str
     height: float = 0.0
     parts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     marks: set[str] = field(default_factory=set)
-    series: int = 0  # how many textures it uses
+    series: int = 0  # number of textures used
     what: str = ""  # instead of the measure's label
 
 
 def key_of(answer: Answer, kind: str) -> str:
-    """For the ids in a picture, so that several may stand on one page."""
+    """A prefix for ids in a picture, so that several can be on one page."""
     digest = sha256(
         repr((kind, answer.title, answer.shape, [m.id for m in answer.measures])).encode("utf-8", "replace")
     )
@@ -56,35 +69,35 @@ def key_of(answer: Answer, kind: str) -> str:
     return f"chart-{digest.hexdigest()[:10]}"
 
 
-def framed(
-    reading: ChartData, kind: str, picture: Picture, about: About | None, *, simulation: bool, which: str = ""
+def frame_chart(
+    data: ChartData, kind: str, picture: Picture, alt_text: TableSummary | None, *, simulation: bool, which: str = ""
 ) -> Chart:
-    """The whole picture."""
-    answer, key = reading.answer, key_of(reading.answer, kind)
-    simulated = simulation or is_simulation(answer, about)
-    heading = _heading(reading, picture) + (f", {clean(which)}" if which else "")
-    desc = " ".join([*([SIMULATION] if simulated else []), picture.summary, *picture.notes])
+    """The chart with title, banner, notes and source."""
+    answer, key = data.answer, key_of(data.answer, kind)
+    simulated = simulation or is_simulation(answer, alt_text)
+    heading = _heading(data, picture) + (f", {clean(which)}" if which else "")
+    desc = " ".join([*([SIMULATION] if simulated else []), picture.alt_text, *picture.notes])
     parts: list[str] = []
     y = MARGIN
     if simulated:
         y = _banner(parts, y)
-    for text in wrap(heading, INSIDE, HEAD, 3, bold=True):
+    for text in wrap(heading, INNER_WIDTH, HEAD, 3, bold=True):
         y += HEAD * 1.25
         parts.append(write(text, MARGIN, y, HEAD, bold=True, class_="chart-title"))
-    for text in wrap(_limits(answer), INSIDE, SUB, 3):
+    for text in wrap(_limits(answer), INNER_WIDTH, SUB, 3):
         y += SUB * 1.4
-        parts.append(write(text, MARGIN, y, SUB, fill=SOFT, class_="chart-subtitle"))
+        parts.append(write(text, MARGIN, y, SUB, fill=MUTED, class_="chart-subtitle"))
     y += 12
     parts.append(tag("g", *picture.parts, class_=f"chart-{kind}", transform=f"translate(0 {y:.2f})"))
     y += picture.height + 8
-    for text in _footer(picture, about):
+    for text in _footer(picture, alt_text):
         y += FOOT * 1.4
-        parts.append(write(text, MARGIN, y, FOOT, fill=SOFT, class_="chart-note"))
+        parts.append(write(text, MARGIN, y, FOOT, fill=MUTED, class_="chart-note"))
     height = round(y + MARGIN)
     svg = tag(
         "svg",
-        tag("title", words(heading), id=f"{key}-title"),
-        tag("desc", words(desc), id=f"{key}-desc"),
+        tag("title", escaped_text(heading), id=f"{key}-title"),
+        tag("desc", escaped_text(desc), id=f"{key}-desc"),
         tag("defs", textures(key, picture.series)),
         rect(0, 0, WIDTH, height, class_="chart-paper"),
         *parts,
@@ -99,76 +112,80 @@ def framed(
     return Chart(kind, svg, clean(f"{heading}. {desc}"), round(WIDTH), height)
 
 
-def is_simulation(answer: Answer, about: About | None) -> bool:
-    return (about is not None and about.simulation) or any("SIMULATION" in note for note in answer.notes)
+def is_simulation(answer: Answer, alt_text: TableSummary | None) -> bool:
+    return (alt_text is not None and alt_text.simulation) or any("SIMULATION" in note for note in answer.notes)
 
 
 def _banner(parts: list[str], y: float) -> float:
-    lines = wrap(SIMULATION, INSIDE - 16, 12, 2, bold=True)
+    lines = wrap(SIMULATION, INNER_WIDTH - 16, 12, 2, bold=True)
     height = 10 + 16 * len(lines)
-    parts.append(rect(MARGIN, y, INSIDE, height, class_="chart-banner", fill="#fff3c4", stroke=INK, stroke_width=2))
+    parts.append(
+        rect(MARGIN, y, INNER_WIDTH, height, class_="chart-banner", fill="#fff3c4", stroke=INK, stroke_width=2)
+    )
     for i, text in enumerate(lines):
         parts.append(write(text, MARGIN + 8, y + 18 + 16 * i, 12, bold=True, class_="chart-banner-text"))
     return y + height + 4
 
 
-def _heading(reading: ChartData, picture: Picture) -> str:
-    answer = reading.answer
-    by = ", ".join(clean(answer.variables[a].label) or answer.variables[a].id for a in reading.axes)
-    what = clean(picture.what or reading.main.label)
+def _heading(data: ChartData, picture: Picture) -> str:
+    answer = data.answer
+    by = ", ".join(clean(answer.variables[a].label) or answer.variables[a].id for a in data.axes)
+    what = clean(picture.what or data.main.label)
     start = f"{clean(answer.title)}: {what}" if clean(answer.title) else what
     return f"{start} by {by}" if by else start
 
 
 def _limits(answer: Answer) -> str:
-    """Of what all numbers are."""
-    found = [f"{clean(v.label)}: {label_of(v, 0)}" for v in answer.variables if len(v) == 1]
-    for v, codes in answer.limited:
+    """The limits of all numbers in a chart."""
+    texts = [f"{clean(v.label)}: {label_of(v, 0)}" for v in answer.variables if len(v) == 1]
+    for v, codes in answer.limits:
         labels = dict(zip(v.codes, v.labels, strict=True))
         named = [clean(labels.get(code, "")) or clean(code) for code in codes[:NAMED]]
         more = f" and {len(codes) - NAMED:,} more" if len(codes) > NAMED else ""
-        found.append(f"{clean(v.label)}: {', '.join(named)}{more}")
-    return "; ".join(dict.fromkeys(found))
+        texts.append(f"{clean(v.label)}: {', '.join(named)}{more}")
+    return "; ".join(dict.fromkeys(texts))
 
 
-def _footer(picture: Picture, about: About | None) -> list[str]:
+def _footer(picture: Picture, alt_text: TableSummary | None) -> list[str]:
     texts = [*picture.notes, *(f"“{mark}”: {meaning(mark)}." for mark in sorted(picture.marks) if mark)]
-    if about is not None:
-        caveats = " Caveats apply: see the table's notes." if about.caveats else ""
-        texts.append(f"Source: {about.release}, table {about.id}, {about.updated}. {about.guarantee}{caveats}")
-    return [part for text in texts for part in wrap(text, INSIDE, FOOT, 5)]
+    if alt_text is not None:
+        caveats = " Caveats apply: see the table's notes." if alt_text.caveats else ""
+        texts.append(
+            f"Source: {alt_text.release}, table {alt_text.id}, {alt_text.updated}. {alt_text.guarantee}{caveats}"
+        )
+    return [part for text in texts for part in wrap(text, INNER_WIDTH, FOOT, 5)]
 
 
-def summary(reading: ChartData, what: str, cells: Sequence[int]) -> str:
-    """What a picture shows, for those who cannot see it."""
-    there = [c for c in cells if reading.there(c)]
+def alt_text(data: ChartData, what: str, cells: Sequence[int]) -> str:
+    """Alt text: what the picture shows, for those who cannot see it."""
+    numbered = [c for c in cells if data.has_number(c)]
     rows = f"{what} of {number(len(cells))} {'number' if len(cells) == 1 else 'numbers'}."
-    if not there:
-        return f"{rows} None of them is published."
-    top, bottom = max(there, key=lambda c: reading.value[c]), min(there, key=lambda c: reading.value[c])
-    one, gaps, doubtful = len(there) == 1, len(cells) - len(there), sum(map(reading.pale, there))
+    if not numbered:
+        return f"{rows} None is published."
+    top, bottom = max(numbered, key=lambda c: data.value[c]), min(numbered, key=lambda c: data.value[c])
+    one, gaps, doubtful = len(numbered) == 1, len(cells) - len(numbered), sum(map(data.is_unreliable, numbered))
     return sentences(
         (True, rows),
-        (one, f"{reading.about(top)}."),
-        (not one, f"Highest: {reading.about(top)}. Lowest: {reading.about(bottom)}."),
-        (gaps, f"{number(gaps)} of them without a number."),
-        (doubtful, f"{number(doubtful)} not reliable."),
+        (one, f"{data.describe(top)}."),
+        (not one, f"Highest: {data.describe(top)}. Lowest: {data.describe(bottom)}."),
+        (gaps, f"Without a number: {number(gaps)}."),
+        (doubtful, f"Unreliable: {number(doubtful)}."),
     )
 
 
-def sentences(*said: tuple[object, str]) -> str:
-    """Those that hold."""
-    return " ".join(text for holds, text in said if holds)
+def sentences(*clauses: tuple[object, str]) -> str:
+    """The clauses whose condition holds."""
+    return " ".join(text for holds, text in clauses if holds)
 
 
 def legend(labels: Sequence[str], key: str, *, signs: bool, name: str = "") -> tuple[list[str], float]:
-    """What the series are, then the sign and the label of each, in as many lines as needed."""
+    """What the series are, then the marker and label of each, in as many lines as needed."""
     parts, x, y = list[str](), MARGIN, 0.0
     if name and labels:
-        parts.append(write(wrap(name, INSIDE, SUB, 1)[0], x, 13, SUB, fill=SOFT, class_="chart-legend-name"))
+        parts.append(write(wrap(name, INNER_WIDTH, SUB, 1)[0], x, 13, SUB, fill=MUTED, class_="chart-legend-name"))
         y = 20.0
     for i, label in enumerate(labels):
-        text = wrap(label, INSIDE - 40, SUB, 1)[0] if label else ""
+        text = wrap(label, INNER_WIDTH - 40, SUB, 1)[0] if label else ""
         room = 38 + width_of(text, SUB)
         if x > MARGIN and x + room > WIDTH - MARGIN:
             x, y = MARGIN, y + 20
@@ -182,16 +199,16 @@ def legend(labels: Sequence[str], key: str, *, signs: bool, name: str = "") -> t
 
 
 def axis_across(at: Scale, top: float, bottom: float, *, label: str = "", both: bool = False) -> list[str]:
-    """Grid lines from top to bottom with numbers under them (and over them), and a stronger line at zero."""
+    """Vertical grid lines with numbers below them (and above, if `both`), and a stronger line at zero."""
     parts: list[str] = []
     for tick, text in zip(at.ticks, at.labels, strict=True):
         parts.append(line(at(tick), top, at(tick), bottom, *grid_look(zero=tick == 0)))
         ys = (bottom + 15, top - 5) if both else (bottom + 15,)
-        parts += [centred(text, at(tick), y, 2, fill=SOFT, class_="chart-tick") for y in ys]
+        parts += [centred(text, at(tick), y, 2, fill=MUTED, class_="chart-tick") for y in ys]
     if at.has_zero and 0 not in at.ticks:
         parts.append(line(at(0), top, at(0), bottom, *grid_look(zero=True)))
     middle = (at.start + at.end) / 2
-    texts = wrap(label, INSIDE, TICK, 1)
+    texts = wrap(label, INNER_WIDTH, TICK, 1)
     return [*parts, *(centred(text, middle, bottom + 32, MARGIN, class_="chart-axis") for text in texts)]
 
 
@@ -201,15 +218,15 @@ def grid_look(*, zero: bool) -> tuple[str, str, float]:
 
 
 def centred(text: str, middle: float, y: float, margin: float = 0.0, *, fill: str = INK, class_: str) -> str:
-    """A tick or the name of an axis, moved as far as it would leave the picture."""
+    """A tick label or axis name, shifted so that it stays within the picture."""
     half = width_of(text, TICK) / 2 + margin
     return write(text, min(max(middle, half), WIDTH - half), y, TICK, "middle", fill=fill, class_=class_)
 
 
 def error_bar(
-    low: float, high: float, y: float, about: str, *, cap: float = 4, cut: tuple[bool, bool] = (False, False)
+    low: float, high: float, y: float, tooltip: str, *, cap: float = 4, cut: tuple[bool, bool] = (False, False)
 ) -> str:
-    """A line with ends (arrows, where it was cut off), light around so that it is seen on a dark bar."""
+    """A line with end caps (arrows where it is cut off), with a light halo to be visible on a dark bar."""
     d = f"M{low:.2f} {y:.2f}H{high:.2f}"
     for x, arrow, turn in ((low, cut[0], cap), (high, cut[1], -cap)):
         d += (
@@ -219,14 +236,14 @@ def error_bar(
         )
     return tag(
         "g",
-        title(about),
+        title(tooltip),
         tag("path", d=d, stroke=PAPER, stroke_width=3.6, fill="none", class_="chart-halo"),
         tag("path", d=d, stroke=INK, stroke_width=1.4, fill="none", class_="chart-error"),
     )
 
 
-def largest(reading: ChartData, rows: Iterable[Sequence[int]], most: int) -> list[int]:
-    """Which rows have the largest numbers, in their order. Those without numbers come last."""
-    size = [max((abs(float(reading.value[c])) for c in row if reading.there(c)), default=-1.0) for row in rows]
-    kept = sorted(range(len(size)), key=lambda i: (-size[i], i))[:most]
-    return sorted(kept)
+def largest(data: ChartData, rows: Iterable[Sequence[int]], most: int) -> list[int]:
+    """Indices of the rows with the largest numbers, in order of position. Rows without numbers come last."""
+    size = [max((abs(float(data.value[c])) for c in row if data.has_number(c)), default=-1.0) for row in rows]
+    chosen = sorted(range(len(size)), key=lambda i: (-size[i], i))[:most]
+    return sorted(chosen)

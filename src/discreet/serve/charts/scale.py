@@ -1,4 +1,4 @@
-"""From numbers to places: round ticks, and numbers as people write them."""
+"""Axis scales with round ticks, and number formatting."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from math import ceil, floor, isfinite, log10
 
 from discreet.serve.charts.svg import width_of
 
-HUGE, TINY = 1e300, 1e-290  # beyond them arithmetic overflows
+HUGE, TINY = 1e300, 1e-290  # beyond these, arithmetic overflows or underflows
 LONG = 1e15
 STEPS = (1, 2, 5, 10)
 PAD = 0.03  # around the numbers, but not beyond zero
-TICK = 12  # the size of its text
+TICK = 12  # font size of tick labels
 
 
 def number(value: float, decimals: int = 0) -> str:
-    """With thousands separators and a real minus."""
+    """A number with thousands separators and a minus sign."""
     if not isfinite(value):
         return "–"
     if abs(value) >= LONG:
@@ -31,7 +31,7 @@ def number(value: float, decimals: int = 0) -> str:
 
 
 def brief(value: float, decimals: int = 0) -> str:
-    """In few characters: 12.3k, 4.57M."""
+    """A number in few characters: 12.3k, 4.57M."""
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if size * 0.9995 <= abs(value) < LONG:
             short = value / size
@@ -42,19 +42,19 @@ def brief(value: float, decimals: int = 0) -> str:
 
 
 def decimals_for(values: Sequence[float], decimals: int) -> int:
-    """How many are worth showing: about four digits of the largest."""
+    """Decimals worth showing: about four significant digits of the largest number."""
     largest = max((abs(v) for v in values if isfinite(v)), default=0.0)
     if largest <= TINY or not decimals:
         return decimals
     digits = 3 - floor(log10(largest))
     if largest >= 1:
         return max(0, min(decimals, digits))
-    return min(9, max(digits - 3, min(decimals, digits - 1)))  # three digits, and never none
+    return min(9, max(digits - 3, min(decimals, digits - 1)))  # three digits, at least one
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers from `low` to `high` at places from `start` to `end`, with round ticks."""
+    """A linear scale from `low`…`high` to `start`…`end`, with round ticks."""
 
     low: float
     high: float
@@ -72,9 +72,9 @@ class Scale:
 
 
 def scale(
-    values: Sequence[float], start: float, end: float, *, zero: bool = True, whole: bool = False, down: bool = False
+    values: Sequence[float], start: float, end: float, *, zero: bool = True, integer: bool = False, down: bool = False
 ) -> Scale:
-    """One that has room for all values (and for zero), and as many ticks as their labels leave room for."""
+    """A scale that covers all values (and zero), with as many ticks as there is room for labels."""
     fine = [v for v in values if isfinite(v)]
     low, high = (min(fine), max(fine)) if fine else (0.0, 0.0)
     if zero or (low > 0 and low < high / 2) or (high < 0 and high > low / 2):
@@ -84,7 +84,7 @@ def scale(
     pad = (high - low) * PAD
     low, high = low - (pad if low else 0), high + (pad if high else 0)
     for most in range(8, 0, -1):
-        ticks, step = _ticks(low, high, most, whole=whole)
+        ticks, step = _ticks(low, high, most, integer=integer)
         labels = [number(t, _places(step)) for t in ticks]
         room = TICK * 1.6 if down else max(width_of(text, TICK) for text in labels) + 10
         if abs(end - start) * step / (high - low) >= room or len(ticks) == 1:
@@ -94,12 +94,12 @@ def scale(
     return Scale(low, high, start, end, tuple(ticks), tuple(labels))
 
 
-def _ticks(low: float, high: float, most: int, *, whole: bool) -> tuple[list[float], float]:
-    """Round numbers within, at least one."""
+def _ticks(low: float, high: float, most: int, *, integer: bool) -> tuple[list[float], float]:
+    """Round numbers within the range, at least one."""
     raw = (high - low) / most
     size = 10.0 ** floor(log10(raw))
     step = next(m * size for m in STEPS if m * size >= raw * (1 - 1e-9))
-    step = max(step, 1.0) if whole else step
+    step = max(step, 1.0) if integer else step
     slack = (high - low) * 1e-9
     first, last = ceil((low - slack) / step), floor((high + slack) / step)
     return [i * step for i in range(first, last + 1)] or [low], step

@@ -1,4 +1,4 @@
-"""Elements of a picture as text: always well-formed, whatever the words in it; and how wide words are."""
+"""SVG elements as text, always well-formed whatever the labels; and estimates of text width."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import re
 from unicodedata import category, east_asian_width
 from xml.sax.saxutils import escape
 
-# What XML 1.0 cannot hold, even escaped.
+# Characters that XML 1.0 cannot contain, even escaped.
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FONT = "sans-serif"
-Look = dict[str, str | float | None]  # attributes of an element
-INK, SOFT, PAPER = "#1a1a1a", "#4a4a4a", "#ffffff"
+Attributes = dict[str, str | float | None]  # of an element
+INK, MUTED, PAPER = "#1a1a1a", "#4a4a4a", "#ffffff"
 
-# Hundredths of an em from the space on, in DejaVu Sans: as wide as an ordinary sans-serif gets.
+# Character widths from the space on, in hundredths of an em, of DejaVu Sans, a wide sans-serif font.
 WIDTHS = bytes.fromhex(
     "20292e5440604e1c282832542025202240404040404040404040222254545436644545464e403a4e4c1e1e4238574b4f"
     "3d4f46403e4a4563453e452822285432323e4037403e2440401c1c3a1c62403e40402a3528403c523c3c3540224054"
 )
-WIDEST = 0.9  # of other letters
+WIDEST = 0.9  # em, of other characters
 BOLD = 1.15
 
 
 def clean(text: str) -> str:
-    """On one line, and of characters that XML allows."""
+    """Text on one line, of characters that XML allows."""
     return " ".join(FORBIDDEN.sub("\ufffd", text).split())
 
 
 def tag(name: str, *children: str, **attributes: str | float | None) -> str:
     """An element: `class_` is `class`, `stroke_width` is `stroke-width`; children are elements, or escaped text."""
-    words = [f'{key.rstrip("_").replace("_", "-")}="{_value(v)}"' for key, v in attributes.items() if v is not None]
-    start = " ".join([name, *words])
+    escaped_text = [
+        f'{key.rstrip("_").replace("_", "-")}="{_value(v)}"' for key, v in attributes.items() if v is not None
+    ]
+    start = " ".join([name, *escaped_text])
     return f"<{start}>{''.join(children)}</{name}>" if children else f"<{start}/>"
 
 
@@ -43,14 +45,14 @@ def short(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def words(text: str) -> str:
-    """Escaped text of an element."""
+def escaped_text(text: str) -> str:
+    """Escaped text content of an element."""
     return escape(clean(text))
 
 
 def title(text: str) -> str:
-    """What a pointer over an element shows."""
-    return tag("title", words(text))
+    """A title element, shown as a tooltip."""
+    return tag("title", escaped_text(text))
 
 
 def write(
@@ -67,7 +69,7 @@ def write(
     """A line of text, its baseline at y."""
     return tag(
         "text",
-        words(text),
+        escaped_text(text),
         class_=class_,
         x=x,
         y=y,
@@ -80,9 +82,9 @@ def write(
 
 
 def rect(
-    x: float, y: float, width: float, height: float, *inside: str, fill: str = PAPER, **look: str | float | None
+    x: float, y: float, width: float, height: float, *children: str, fill: str = PAPER, **attributes: str | float | None
 ) -> str:
-    return tag("rect", *inside, x=x, y=y, width=width, height=height, fill=fill, **look)
+    return tag("rect", *children, x=x, y=y, width=width, height=height, fill=fill, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str, stroke: str, width: float = 1) -> str:
@@ -95,7 +97,7 @@ def path(points: list[tuple[float, float]], *, closed: bool = False, **attribute
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
-    """At most about this many pixels, in most fonts."""
+    """An upper estimate of the width in pixels, for most fonts."""
     return sum(map(_em, text)) * size * (BOLD if bold else 1)
 
 
@@ -108,34 +110,34 @@ def _em(letter: str) -> float:
 
 
 def cut(text: str, room: float, size: float, *, bold: bool = False) -> str:
-    """As much of it as there is room for; an ellipsis if that is not all."""
+    """The text cut to the room, with an ellipsis if it was cut."""
     if width_of(text, size, bold=bold) <= room:
         return text
     scale = size * (BOLD if bold else 1)
-    left, kept = room - scale * _em("…"), 0
+    left, length = room - scale * _em("…"), 0
     for letter in text:
         left -= _em(letter) * scale
         if left < 0:
             break
-        kept += 1
-    return text[:kept].rstrip() + "…"
+        length += 1
+    return text[:length].rstrip() + "…"
 
 
 def wrap(text: str, room: float, size: float, most: int, *, bold: bool = False) -> list[str]:
-    """In at most so many lines, broken between words where possible; the last one is cut."""
-    found: list[str] = []
+    """The text in at most `most` lines, broken between words where possible; the last line is cut."""
+    lines: list[str] = []
     rest = clean(text)
     while rest:
-        if len(found) == most - 1:
-            return [*found, cut(rest, room, size, bold=bold)]
+        if len(lines) == most - 1:
+            return [*lines, cut(rest, room, size, bold=bold)]
         end = _fitting(rest, room, size * (BOLD if bold else 1))
-        found.append(rest[:end].strip())
+        lines.append(rest[:end].strip())
         rest = rest[end:].strip()
-    return found
+    return lines
 
 
 def _fitting(text: str, room: float, scale: float) -> int:
-    """How many letters go on a line: up to a space if there is one, else as many as fit, at least one."""
+    """How many characters fit on a line: up to a space if possible, otherwise as many as fit, at least one."""
     used, end = 0.0, len(text)
     for i, letter in enumerate(text):
         used += _em(letter) * scale

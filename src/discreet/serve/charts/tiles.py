@@ -1,4 +1,4 @@
-"""The states as tiles, each about where it is on a map."""
+"""A tile grid map of the states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.serve.charts.chart_data import ChartData
 from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
-from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, sentences, summary
+from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, alt_text, key_of, sentences
 from discreet.serve.charts.scale import brief, number
 from discreet.serve.charts.svg import INK, cut, rect, tag, title, width_of, write
 from discreet.serve.query_model import TableVariable
@@ -33,55 +33,55 @@ NUMBERED = (
 )
 FIPS = {word[:2]: word[2:] for word in NUMBERED.split()}
 TERRITORIES = {"60": "AS", "66": "GU", "69": "MP", "72": "PR", "78": "VI"}
-MANY, MOSTLY = 26, 0.8  # so many states, so much of the codes
-ALL = 50  # so many, and nothing else, if no word says that numbers are states
+MANY, MOSTLY = 26, 0.8  # at least this many states, and this share of the codes
+ALL = 50  # at least this many and nothing else, if no name says that numeric codes are states
 ACROSS, TILE, SPACE = 11, 53.0, 3.2
 ROW = TILE + SPACE
 
 
 def states(variable: TableVariable) -> dict[int, str]:
-    """The postal code of each code that is a state's or territory's, if most of them are."""
+    """The postal code of each code that is a state or territory, if most codes are."""
     postal = {i: c for i, c in enumerate(variable.codes) if c in PLACES or c in TERRITORIES.values()}
     numbered = {i: FIPS.get(c) or TERRITORIES[c] for i, c in enumerate(variable.codes) if c in FIPS or c in TERRITORIES}
     known = re.search(r"state|fips|geo", f"{variable.id} {variable.label}", re.IGNORECASE)
-    for found, sure in ((postal, True), (numbered, known is not None)):
-        there, strange = sum(s in PLACES for s in found.values()), len(variable) - len(found)
-        mostly = there >= MANY and len(found) >= MOSTLY * len(variable) and strange <= ACROSS - len(TERRITORIES)
-        if mostly and (sure or (there >= ALL and not strange)):
-            return found
+    for postal_codes, sure in ((postal, True), (numbered, known is not None)):
+        on_map, others = sum(s in PLACES for s in postal_codes.values()), len(variable) - len(postal_codes)
+        mostly = on_map >= MANY and len(postal_codes) >= MOSTLY * len(variable) and others <= ACROSS - len(TERRITORIES)
+        if mostly and (sure or (on_map >= ALL and not others)):
+            return postal_codes
     return {}
 
 
-def tiles(reading: ChartData) -> Picture:
-    variable = reading.variable(reading.axes[0])
-    key, known = key_of(reading.answer, "tiles"), states(variable)
+def tiles(data: ChartData) -> Picture:
+    variable = data.variable(data.axes[0])
+    key, known = key_of(data.answer, "tiles"), states(variable)
     cells = list(range(len(variable)))
-    values = [float(reading.value[c]) for c in cells if reading.there(c)]
+    values = [float(data.value[c]) for c in cells if data.has_number(c)]
     borders = classes(values)
-    picture = Picture(summary(reading, "Map of tiles", cells))
+    picture = Picture(alt_text(data, "Map of tiles", cells))
     others = [c for c in cells if known.get(c) not in PLACES]
     bottom = len(MAP)
     for cell in cells:
         name = known.get(cell, variable.codes[cell])
         row, i = PLACES.get(name) or (bottom, others.index(cell))
         x, y = MARGIN + i * ROW, row * ROW
-        picture.parts.append(_tile(reading, key, cell, name, x, y, borders))
+        picture.parts.append(_tile(data, key, cell, name, x, y, borders))
     y = (bottom + (1 if others else 0)) * ROW + 4
-    picture.parts += _legend(reading, values, borders, y)
+    picture.parts += _legend(data, values, borders, y)
     picture.height = y + 36
-    picture.marks = {reading.mark(c) for c in cells}
-    said = sentences(
-        (True, "Darker is more; each colour has about as many states."),
-        (reading.gaps(cells), "Hatched: no number."),
-        (any(reading.there(c) and reading.mark(c) for c in cells), "Dashed border: see its mark."),
-        (reading.interval is not None, "Intervals are in the table."),
+    picture.marks = {data.mark(c) for c in cells}
+    remarks = sentences(
+        (True, "Darker means larger; each colour has about the same number of states."),
+        (data.any_missing(cells), "Hatched: no number."),
+        (any(data.has_number(c) and data.mark(c) for c in cells), "Dashed border: see the mark."),
+        (data.interval is not None, "Confidence intervals are in the table."),
     )
-    picture.notes = [said]
+    picture.notes = [remarks]
     return picture
 
 
 def classes(values: list[float]) -> list[float]:
-    """The lowest number of each class but the first: about as many numbers in each."""
+    """The lowest number of each class but the first; classes have about equally many numbers."""
     if not values:
         return []
     ordered = np.sort(np.array(values))
@@ -90,26 +90,26 @@ def classes(values: list[float]) -> list[float]:
 
 
 def class_of(value: float, borders: list[float]) -> int:
-    """Of the colours, spread over all of them if there are fewer classes."""
+    """The index of the colour; fewer classes are spread over all colours."""
     place = sum(value >= b for b in borders)
     return place if len(borders) == len(CLASSES) - 1 else place * (len(CLASSES) - 1) // max(1, len(borders))
 
 
-def _tile(reading: ChartData, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
-    if not reading.there(cell):
-        box = stub(key, x, y, TILE, TILE, reading.about(cell))
+def _tile(data: ChartData, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
+    if not data.has_number(cell):
+        box = stub(key, x, y, TILE, TILE, data.describe(cell))
         plate = rect(x + 9, y + 9, TILE - 18, TILE - 18)
-        return tag("g", box, plate, *_words(name, reading.mark(cell), x, y, INK), class_="chart-tile")
-    place = class_of(float(reading.value[cell]), borders)
-    stroke, width, dashes = (INK, 1.6, "4 2") if reading.mark(cell) else (EDGE, 1, None)
+        return tag("g", box, plate, *_tile_text(name, data.mark(cell), x, y, INK), class_="chart-tile")
+    place = class_of(float(data.value[cell]), borders)
+    stroke, width, dashes = (INK, 1.6, "4 2") if data.mark(cell) else (EDGE, 1, None)
     edge = {"stroke": stroke, "stroke_width": width, "stroke_dasharray": dashes}
     box = rect(x, y, TILE, TILE, class_=f"chart-class-{place + 1}", fill=CLASSES[place], **edge)
-    text = f"{brief(float(reading.value[cell]), reading.decimals)} {reading.mark(cell)}".rstrip()
-    inside = _words(name, text, x, y, ON_CLASSES[place])
-    return tag("g", title(reading.about(cell)), box, *inside, class_="chart-tile")
+    text = f"{brief(float(data.value[cell]), data.decimals)} {data.mark(cell)}".rstrip()
+    texts = _tile_text(name, text, x, y, ON_CLASSES[place])
+    return tag("g", title(data.describe(cell)), box, *texts, class_="chart-tile")
 
 
-def _words(name: str, text: str, x: float, y: float, fill: str) -> list[str]:
+def _tile_text(name: str, text: str, x: float, y: float, fill: str) -> list[str]:
     room = TILE - 4
     return [
         write(cut(name, room, 14, bold=True), x + TILE / 2, y + 24, 14, "middle", bold=True, fill=fill),
@@ -117,17 +117,23 @@ def _words(name: str, text: str, x: float, y: float, fill: str) -> list[str]:
     ]
 
 
-def _legend(reading: ChartData, values: list[float], borders: list[float], y: float) -> list[str]:
-    """From which number to which a colour is: those that occur."""
-    found: dict[int, list[float]] = {}
+def _legend(data: ChartData, values: list[float], borders: list[float], y: float) -> list[str]:
+    """The range of numbers of each colour that occurs."""
+    values_by_class: dict[int, list[float]] = {}
     for value in sorted(values):
-        found.setdefault(class_of(value, borders), []).append(value)
+        values_by_class.setdefault(class_of(value, borders), []).append(value)
     room = (WIDTH - 2 * MARGIN) / len(CLASSES)
-    full = [_span(members, partial(number, decimals=reading.decimals)) for _, members in sorted(found.items())]
+    full = [
+        _interval_text(members, partial(number, decimals=data.decimals))
+        for _, members in sorted(values_by_class.items())
+    ]
     fits = all(width_of(text, 11) <= room - 4 for text in full)
-    short = [_span(members, partial(brief, decimals=reading.decimals)) for _, members in sorted(found.items())]
+    short = [
+        _interval_text(members, partial(brief, decimals=data.decimals))
+        for _, members in sorted(values_by_class.items())
+    ]
     parts = []
-    for i, (place, text) in enumerate(zip(sorted(found), full if fits else short, strict=True)):
+    for i, (place, text) in enumerate(zip(sorted(values_by_class), full if fits else short, strict=True)):
         x, look = MARGIN + i * room, f"chart-class-{place + 1}"
         parts += [
             rect(x, y, room - 4, 12, fill=CLASSES[place], stroke=EDGE, class_=look),
@@ -136,6 +142,6 @@ def _legend(reading: ChartData, values: list[float], borders: list[float], y: fl
     return parts
 
 
-def _span(members: list[float], written: Callable[[float], str]) -> str:
+def _interval_text(members: list[float], written: Callable[[float], str]) -> str:
     low, high = written(members[0]), written(members[-1])
     return low if low == high else f"{low} to {high}"

@@ -1,4 +1,4 @@
-"""An answer as a file, in each of the formats that can be asked for. Equal answers give equal bytes."""
+"""File formats of answers. Equal answers give equal bytes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from discreet.serve.formats import excel, jsonstat, parquet, sdmx, text
-from discreet.serve.query_model import About, Answer
+from discreet.serve.query_model import Answer, TableSummary
 
 
 @dataclass(frozen=True)
 class Format:
-    """How an answer is written, and what the file is called: `extension` is without a dot."""
+    """A file format: how to write it, and how to name the file (`extension` is without a dot)."""
 
     id: str
     media_type: str
     extension: str
-    write: Callable[[Answer, About], bytes]
+    write: Callable[[Answer, TableSummary], bytes]
     label: str
 
 
 FORMATS: dict[str, Format] = {
-    found.id: found
-    for found in (
+    form.id: form
+    for form in (
         Format("json-stat2", "application/json", "json", jsonstat.write, "JSON-stat 2"),
         Format("csv", "text/csv; charset=utf-8", "csv", text.write, "CSV"),
         Format(
@@ -35,5 +35,5 @@ FORMATS: dict[str, Format] = {
 
 
 def safe_name(name: str) -> str:
-    """As the name of a file."""
+    """The name with characters that are safe in file names."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)

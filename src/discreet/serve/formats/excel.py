@@ -1,4 +1,4 @@
-"""An Excel workbook: the numbers on one sheet, all that should be known about them on another. No formulas."""
+"""An Excel workbook: the numbers on one sheet, notes about them on another. No formulas."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from typing import Any
 
 from discreet.errors import QueryTooLarge
 from discreet.serve.formats.columns import headings, marks, meanings, places, remarks, rounded
-from discreet.serve.query_model import About, Answer
+from discreet.serve.query_model import Answer, TableSummary
 
-ROWS = 1_048_575  # of a sheet, without the header
-TEXT = 32_767  # characters of a cell
-EARLIEST = datetime(1980, 1, 1)  # what a ZIP archive can say
+ROWS = 1_048_575  # in a sheet, without the header
+TEXT = 32_767  # characters in a cell
+EARLIEST = datetime(1980, 1, 1)  # the earliest date in a ZIP archive
 WIDTHS = (8, 40)
 OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 
 
-def write(answer: Answer, about: About) -> bytes:
+def write(answer: Answer, summary: TableSummary) -> bytes:
     import xlsxwriter
 
     if len(answer) > ROWS:
         raise QueryTooLarge(
-            f"{len(answer):,} rows are more than an Excel sheet has", where=about.id, do="take CSV or Parquet"
+            f"the answer has {len(answer):,} rows, more than an Excel sheet can hold",
+            where=summary.id,
+            do="request CSV or Parquet",
         )
     file = BytesIO()
     with xlsxwriter.Workbook(file, OPTIONS) as book:
         book.set_properties(
-            {"title": answer.title, "subject": about.release, "created": _day(about.updated), "author": "discreet"}
+            {"title": answer.title, "subject": summary.release, "created": _day(summary.updated), "author": "discreet"}
         )
-        _data(book, answer, about)
-        _notes(book, answer, about)
+        _data(book, answer, summary)
+        _notes(book, answer, summary)
     return file.getvalue()
 
 
-def _data(book: Any, answer: Answer, about: About) -> None:
-    sheet = book.add_worksheet("Data (simulation)" if about.simulation else "Data")
+def _data(book: Any, answer: Answer, summary: TableSummary) -> None:
+    sheet = book.add_worksheet("Data (simulation)" if summary.simulation else "Data")
     bold = book.add_format({"bold": True, "bottom": 1})
     names = headings(answer)
     for column, name in enumerate(names):
@@ -57,12 +59,12 @@ def _data(book: Any, answer: Answer, about: About) -> None:
     sheet.freeze_panes(1, 0)
 
 
-def _notes(book: Any, answer: Answer, about: About) -> None:
+def _notes(book: Any, answer: Answer, summary: TableSummary) -> None:
     sheet = book.add_worksheet("Notes")
     bold, wrap = book.add_format({"bold": True, "valign": "top"}), book.add_format({"text_wrap": True})
     sheet.set_column(0, 0, 24)
     sheet.set_column(1, 1, 100)
-    rows = remarks(answer, about)
+    rows = remarks(answer, summary)
     rows += [(m.id, m.label) for m in answer.measures]
     rows += [(f"status {mark}", words) for mark, words in meanings().items()]
     rows.append(("status empty", "reliable"))
@@ -72,7 +74,7 @@ def _notes(book: Any, answer: Answer, about: About) -> None:
 
 
 def _day(updated: str) -> datetime:
-    """The date of the release, so that a workbook made later is the same."""
+    """The date of the release, so that equal answers give equal workbooks."""
     try:
         return max(datetime.fromisoformat(updated).replace(tzinfo=None), EARLIEST)
     except ValueError:

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.serve.formats.columns import headings, limits, marks, meanings, places, rounded
-from discreet.serve.query_model import About, Answer, Status
+from discreet.serve.query_model import Answer, Status, TableSummary
 
 MARKS = tuple(mark.value for mark in Status)
 
 
-def write(answer: Answer, about: About) -> bytes:
+def write(answer: Answer, summary: TableSummary) -> bytes:
     columns: list[pa.Array] = []
     words: list[dict[str, str]] = []
     for k, v in enumerate(answer.variables):
@@ -26,7 +26,7 @@ def write(answer: Answer, about: About) -> bytes:
         words += [{"label": v.label}, {"label": v.label}]
     for m in answer.measures:
         columns.append(pa.array(rounded(answer, m), pa.float64(), from_pandas=True))
-        words.append({"label": m.label, "decimals": str(m.decimals), "error_of": m.about})
+        words.append({"label": m.label, "decimals": str(m.decimals), "error_of": m.error_of})
     order = {mark: i for i, mark in enumerate(MARKS)}
     status = np.fromiter((order[mark] for mark in marks(answer)), np.int32, len(answer))
     columns.append(_dictionary(MARKS, status))
@@ -35,30 +35,30 @@ def write(answer: Answer, about: About) -> bytes:
         pa.field(name, column.type, metadata={key: text for key, text in word.items() if text})
         for name, column, word in zip(headings(answer), columns, words, strict=True)
     ]
-    table = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=_about(answer, about)))
+    table = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=_about(answer, summary)))
     file = BytesIO()
     pq.write_table(table, file, compression="zstd")
     return file.getvalue()
 
 
 def _dictionary(texts: Sequence[str], at: NDArray[np.int32]) -> pa.DictionaryArray:
-    """Texts by place. Equal ones are listed once: of a text listed twice, Arrow writes memory it never filled."""
+    """A dictionary array. Equal texts are listed once: for duplicates, Arrow writes uninitialized memory."""
     order = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     place = np.array([order[text] for text in texts], np.int32)[at]
     return pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(list(order), pa.string()))
 
 
-def _about(answer: Answer, about: About) -> dict[str, str]:
-    """What the file says of itself."""
+def _about(answer: Answer, summary: TableSummary) -> dict[str, str]:
+    """Metadata of the file."""
     return {
         "title": answer.title,
-        "table": about.id,
-        "release": about.release,
-        "updated": about.updated,
-        "simulation": "yes" if about.simulation else "no",
-        "guarantee": about.guarantee,
-        "noise": about.noise,
-        "caveats": _json(about.caveats),
+        "table": summary.id,
+        "release": summary.release,
+        "updated": summary.updated,
+        "simulation": "yes" if summary.simulation else "no",
+        "guarantee": summary.guarantee,
+        "noise": summary.noise,
+        "caveats": _json(summary.caveats),
         "notes": _json(answer.notes),
         "limited_to": _json(limits(answer)),
         "status": _json(meanings()),

@@ -1,8 +1,8 @@
-"""SDMX-CSV 2.0: a row for each observation, identifiers as SDMX allows them.
+"""SDMX-CSV 2.0: one row per observation, with identifiers that SDMX allows.
 
 Status follows the code list CL_OBS_STATUS: A is a normal value, U one of low reliability, Q a missing value that is
 suppressed, O a missing value without a stated reason. A cell that the release does not have is O, not M ("data cannot
-exist"): the release does not say why it is not there. Our finer marks stand in a column of their own.
+exist"): the release does not state why the cell is absent. Our finer marks have their own column, RELIABILITY.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.arrays import Floats
 from discreet.formatting import guarded
 from discreet.serve.formats.columns import briefly, distinct, marks, places, rounded
 from discreet.serve.formats.text import decimal, lines
-from discreet.serve.query_model import About, Answer, Status
+from discreet.serve.query_model import Answer, Status, TableSummary
 
 AGENCY = "DISCREET"
 FIRST = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
@@ -27,10 +27,10 @@ LIMITED = "LIMITED_TO"
 CODE = re.compile(r"[A-Za-z0-9_@$-]+")  # SDMX's IDType
 
 
-def write(answer: Answer, about: About) -> bytes:
+def write(answer: Answer, summary: TableSummary) -> bytes:
     within, width = briefly(answer), len(answer.measures)
     names = distinct((identifier(v.id) for v in answer.variables), (*FIRST, *LAST, LIMITED))
-    columns: list[Sequence[str]] = [[fixed] * (len(answer) * width) for fixed in ("dataflow", structure(about), "I")]
+    columns: list[Sequence[str]] = [[fixed] * (len(answer) * width) for fixed in ("dataflow", structure(summary), "I")]
     for k, v in enumerate(answer.variables):
         valid = codes(v.codes)
         columns.append([valid[i] for i in np.repeat(places(answer, k), width).tolist()])
@@ -48,26 +48,26 @@ def write(answer: Answer, about: About) -> bytes:
     return lines([*FIRST, *names, *LAST, *([LIMITED] if within else [])], zip(*columns, strict=True))
 
 
-def structure(about: About) -> str:
-    """The dataflow: the table, its version the day of the release. A simulation says so."""
-    name = identifier(about.id) + ("_SIMULATION" if about.simulation else "")
+def structure(summary: TableSummary) -> str:
+    """The dataflow: the table, with the release date as its version; a simulation is named so."""
+    name = identifier(summary.id) + ("_SIMULATION" if summary.simulation else "")
     try:
-        day = date.fromisoformat(about.updated[:10])
+        day = date.fromisoformat(summary.updated[:10])
     except ValueError:
         return f"{AGENCY}:{name}"
     return f"{AGENCY}:{name}({day.year}.{day.month}.{day.day})"
 
 
 def identifier(name: str) -> str:
-    """A name as SDMX's NCNameIDType has it, in upper case."""
+    """A name as an SDMX NCNameIDType, in upper case."""
     plain = normalize("NFKD", name.upper()).encode("ascii", "ignore").decode().upper()
-    found = re.sub(r"[^A-Z0-9]+", "_", plain)
-    return found if re.match(r"[A-Z]", found) else f"_{found.lstrip('_')}"
+    text = re.sub(r"[^A-Z0-9]+", "_", plain)
+    return text if re.match(r"[A-Z]", text) else f"_{text.lstrip('_')}"
 
 
 def codes(texts: Sequence[str]) -> list[str]:
-    """Codes as SDMX allows them: those that are valid stay, others have underscores. So have the two valid signs that
-    would begin a formula: an identifier has no apostrophe."""
+    """Codes that SDMX allows: invalid characters become underscores. So do the two valid characters that would begin a
+    formula in a spreadsheet, since an identifier cannot be guarded by an apostrophe."""
     valid = {text for text in texts if CODE.fullmatch(text) and guarded(text) == text}
     odd = [text for text in texts if text not in valid]
     changed = dict(zip(odd, distinct((_valid(text) for text in odd), valid), strict=True))
@@ -75,21 +75,21 @@ def codes(texts: Sequence[str]) -> list[str]:
 
 
 def _valid(text: str) -> str:
-    found = re.sub(r"[^A-Za-z0-9_@$-]", "_", text) or "_"
-    return found if guarded(found) == found else f"_{found[1:]}"
+    valid = re.sub(r"[^A-Za-z0-9_@$-]", "_", text) or "_"
+    return valid if guarded(valid) == valid else f"_{valid[1:]}"
 
 
 def _status(numbers: Floats, status: Sequence[str]) -> list[str]:
-    """A code of CL_OBS_STATUS for each number: it must not call a number missing, nor a gap a number."""
-    found = []
+    """A code of CL_OBS_STATUS for each number: missing exactly where there is no number."""
+    statuses = []
     for none, mark in zip(np.isnan(numbers).tolist(), status, strict=True):
         if none:
-            found.append("Q" if mark == Status.SUPPRESSED else "O")
+            statuses.append("Q" if mark == Status.SUPPRESSED else "O")
         else:
-            found.append("A" if mark == Status.RELIABLE else "U")
-    return found
+            statuses.append("A" if mark == Status.RELIABLE else "U")
+    return statuses
 
 
 def _woven(columns: Sequence[Sequence[str]]) -> list[str]:
-    """The first of each, then the second of each, and so on."""
+    """The columns interleaved: the first of each, then the second of each, and so on."""
     return [text for row in zip(*columns, strict=True) for text in row]

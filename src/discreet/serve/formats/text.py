@@ -1,4 +1,4 @@
-"""Comma-separated values (RFC 4180), UTF-8, a row for each cell."""
+"""Comma-separated values (RFC 4180), UTF-8, one row per cell."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.formatting import guarded
 from discreet.serve.formats.columns import briefly, headings, marks, places, rounded
-from discreet.serve.query_model import About, Answer
+from discreet.serve.query_model import Answer, TableSummary
 
 
-def write(answer: Answer, about: About) -> bytes:
-    extra = {"limited_to": briefly(answer), "simulation": "yes" if about.simulation else ""}
+def write(answer: Answer, summary: TableSummary) -> bytes:
+    extra = {"limited_to": briefly(answer), "simulation": "yes" if summary.simulation else ""}
     extra = {name: text for name, text in extra.items() if text}
     columns: list[Sequence[str]] = []
     for k, v in enumerate(answer.variables):
@@ -30,7 +30,7 @@ def write(answer: Answer, about: About) -> bytes:
 
 
 def lines(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    """A header and rows, ending as RFC 4180 wants."""
+    """A header and rows, with line ends as RFC 4180 requires."""
     file = StringIO(newline="")
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(heading)
@@ -39,7 +39,7 @@ def lines(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def decimal(numbers: Floats, decimals: int) -> list[str]:
-    """Each number with its decimals, empty where there is none."""
+    """Each number with its decimals; empty where there is none."""
     shape = f".{max(decimals, 0)}f"
     missing = np.isnan(numbers).tolist()
     return ["" if none else format(x, shape) for x, none in zip(numbers.tolist(), missing, strict=True)]

@@ -1,1 +1,1 @@
-"""What stands between the query tool and the network: limits, checks, connections, error messages."""
+"""HTTP infrastructure of the query tool: middleware, limits, connections, caching, problem details."""

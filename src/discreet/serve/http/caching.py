@@ -1,4 +1,4 @@
-"""What a client may keep, and whether it has it already: entity tags."""
+"""Client-side caching: entity tags and conditional requests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from hashlib import sha256
 
 from fastapi import Request
 
-AGE = 300  # seconds that an answer may be kept without asking again
+AGE = 300  # seconds for which an answer may be cached without revalidation
 
 
 def tag_of(content: bytes) -> str:
-    """Equal contents have the same."""
+    """The entity tag of some content."""
     return f'"{sha256(content).hexdigest()[:32]}"'
 
 
-def cached(tag: str) -> dict[str, str]:
+def cache_headers(tag: str) -> dict[str, str]:
     return {"ETag": tag, "Cache-Control": f"public, max-age={AGE}"}
 
 
-def has(request: Request, tag: str) -> bool:
-    """Whether the client has this one already."""
-    said = request.headers.get("if-none-match", "")
-    known = {one.strip().removeprefix("W/") for one in said.split(",")}
+def client_has(request: Request, tag: str) -> bool:
+    """Whether the client has cached this content already."""
+    header = request.headers.get("if-none-match", "")
+    known = {one.strip().removeprefix("W/") for one in header.split(",")}
     return request.method == "GET" and bool(known & {tag, "*"})

@@ -1,4 +1,4 @@
-"""What goes wrong, told to programs: RFC 9457, without a path, a trace or a guess."""
+"""Problem details for HTTP APIs (RFC 9457), without paths or stack traces."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MEDIA = "application/problem+json"
 
 
 class ProblemDetails(BaseModel):
-    """A question that was not answered."""
+    """Why a request was not answered."""
 
     type: str = "about:blank"
     title: str
     status: int = Field(ge=400, le=599)
     detail: str
-    offers: list[str] | None = Field(None, description="Variables to leave out, best first.")
-    instead: str | None = Field(None, description="A link that asks for less and is answered.")
+    offers: list[str] | None = Field(None, description="Variables to leave out, most effective first.")
+    instead: str | None = Field(None, description="A URL that requests less and will be answered.")
 
 
 def problem(
@@ -33,15 +33,15 @@ def problem(
     offers: list[str] | None = None,
     instead: str | None = None,
 ) -> Response:
-    """As a response."""
-    found = ProblemDetails(
+    """A problem response."""
+    details = ProblemDetails(
         title=HTTPStatus(status).phrase, status=status, detail=cut(detail), offers=offers, instead=instead
     )
-    content = json.dumps(found.model_dump(exclude_none=True))  # ASCII, whatever the detail repeats
+    content = json.dumps(details.model_dump(exclude_none=True))  # ASCII, whatever the detail quotes
     return Response(content, status, {"Cache-Control": "no-store", **(headers or {})}, MEDIA)
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """For the OpenAPI document."""
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """Problem responses for the OpenAPI document."""
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {status: {"description": HTTPStatus(status).phrase, "content": {MEDIA: schema}} for status in statuses}

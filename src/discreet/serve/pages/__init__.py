@@ -1,4 +1,4 @@
-"""Pages for people: the catalogue, the table builder and what the marks mean. They work without a script."""
+"""Web pages: the catalogue, the table builder and the explanations. They work without JavaScript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an address of the table builder asks for: read from it, checked against the table, and written back."""
+"""The state of the table builder: read from a URL, checked against the table, and written back."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import InvalidQuery
-from discreet.serve.pages.words import listed
+from discreet.serve.pages.texts import comma_list
 from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, members
 from discreet.serve.stored_table import StoredTable
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
 Sort = Literal["", "label", "-label", "value", "-value"]
-FEW = 100  # codes that a first look may have
+FEW = 100  # codes that the default selection may have
 FIRST_MEASURES = 4
-TRIED = 30  # combinations
-ROWS = 1_000_000  # that are looked at, to find combinations that occur
-CELLS = 20_000  # of one question
+TRIED = 30  # combinations tried for the default selection
+ROWS = 1_000_000  # inspected to find combinations that occur
+CELLS = 20_000  # of one query
 _KNOWN: WeakKeyDictionary[QueryableTable, Mapping[str, str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class BuilderState:
-    """One state of the builder. Every link of a page is such a state with something changed."""
+    """One state of the builder. Every link of a page is such a state with some fields changed."""
 
     rows: tuple[str, ...] = ()
     columns: str = ""
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # codes shown, or that all is limited to
-    at: Mapping[str, str] = field(default_factory=dict)  # the one code of what is not shown, where cells don't add up
+    only: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # by variable: codes shown, or that all numbers are limited to
+    at: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by variable that is not shown: its code, where cells cannot be summed
     measures: tuple[str, ...] = ()
     totals: bool = False
     share: Share = ""
@@ -52,27 +56,27 @@ class BuilderState:
         return (*self.rows, *([self.columns] if self.columns else []))
 
     def query(self) -> str:
-        """The address' question, without what says nothing."""
-        found: list[tuple[str, str]] = [("rows", name) for name in self.rows or ("",)]
-        found += [("columns", self.columns)] if self.columns else []
-        found += [(f"only.{name}", code) for name, codes in self.only.items() for code in codes]
-        found += [(f"at.{name}", code) for name, code in self.at.items() if name not in self.shown]
-        found += [("measure", name) for name in self.measures]
-        found += [("totals", "1")] if self.totals else []
+        """The query string, without default values."""
+        parameters: list[tuple[str, str]] = [("rows", name) for name in self.rows or ("",)]
+        parameters += [("columns", self.columns)] if self.columns else []
+        parameters += [(f"only.{name}", code) for name, codes in self.only.items() for code in codes]
+        parameters += [(f"at.{name}", code) for name, code in self.at.items() if name not in self.shown]
+        parameters += [("measure", name) for name in self.measures]
+        parameters += [("totals", "1")] if self.totals else []
         for name in ("share", "error", "sort", "key", "what", "top", "page", "chart"):
             value = getattr(self, name)
-            found += [(name, str(value))] if value and (name, value) != ("page", 1) else []
-        return urlencode(found)
+            parameters += [(name, str(value))] if value and (name, value) != ("page", 1) else []
+        return urlencode(parameters)
 
 
-def read(items: Iterable[tuple[str, str]], table: QueryableTable) -> BuilderState:
-    """From the fields of an address. Without any, a first look at the table."""
+def parse_state(items: Iterable[tuple[str, str]], table: QueryableTable) -> BuilderState:
+    """The state in the parameters of a URL; without any, the default selection."""
     many: dict[str, list[str]] = {}
     for name, text in items:
         many.setdefault(name, []).append(text)
     one = {name: texts[-1] for name, texts in many.items()}
     if "rows" not in many and "columns" not in many:
-        many["rows"], many["columns"] = list(plain(table).rows), []
+        many["rows"], many["columns"] = list(default_state(table).rows), []
     only = {name: tuple(dict.fromkeys(filter(None, codes))) for name, codes in _dotted(many, "only")}
     return BuilderState(
         rows=tuple(filter(None, many.get("rows", []))),
@@ -92,102 +96,106 @@ def read(items: Iterable[tuple[str, str]], table: QueryableTable) -> BuilderStat
     )
 
 
-def plain(table: QueryableTable) -> BuilderState:
-    """What is shown of a table before anything is chosen."""
-    coarse = [v for v in table.variables if v.of]
+def default_state(table: QueryableTable) -> BuilderState:
+    """The state before anything is selected."""
+    coarse = [v for v in table.variables if v.finer]
     few = [v for v in table.variables if 1 < len(v) <= FEW]
     best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
     return BuilderState(rows=(best.id,) if best else ())
 
 
-def filled(asked: BuilderState, table: QueryableTable) -> BuilderState:
-    """With a code for each variable that has to have one, and without what has no effect."""
+def complete_state(state: BuilderState, table: QueryableTable) -> BuilderState:
+    """The state with a code for each variable that needs one, and without fields that have no effect."""
     if table.additive:
-        return replace(asked, at={})
+        return replace(state, at={})
     known = {v.id for v in table.variables}
-    kept = {name: codes for name, codes in asked.only.items() if name in asked.shown or name not in known}
-    missing = [v for v in table.variables if v.id not in asked.shown and v.id not in asked.at]
-    first = first_codes(table, plain(table).rows, FIRST_MEASURES) if missing else {}
-    at = {v.id: asked.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in asked.shown}
-    strange = {name: code for name, code in asked.at.items() if name not in known}
-    return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
+    only = {name: codes for name, codes in state.only.items() if name in state.shown or name not in known}
+    missing = [v for v in table.variables if v.id not in state.shown and v.id not in state.at]
+    first = first_codes(table, default_state(table).rows, FIRST_MEASURES) if missing else {}
+    at = {v.id: state.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in state.shown}
+    unknown = {name: code for name, code in state.at.items() if name not in known}
+    return replace(state, only=only, at={**at, **unknown}, totals=False, share="")
 
 
-def question(asked: BuilderState, table: QueryableTable) -> TableQuery:
-    """As the table understands it; what it has not, is refused."""
-    if len(asked.rows) > 2:
+def table_query(state: BuilderState, table: QueryableTable) -> TableQuery:
+    """The query to the table; unknown variables, codes and measures are refused."""
+    if len(state.rows) > 2:
         raise InvalidQuery("more than two variables in the rows", where="rows", do="choose at most two")
-    if len(set(asked.shown)) < len(asked.shown):
-        raise InvalidQuery("a variable is asked for twice", where="rows or columns", do="choose it once")
-    shown = [_variable(table, name, "rows or columns") for name in asked.shown]
-    if len({v.of or v.id for v in shown}) < len(shown):
+    if len(set(state.shown)) < len(state.shown):
+        raise InvalidQuery("duplicate variable", where="rows or columns", do="choose each variable once")
+    shown = [_variable(table, name, "rows or columns") for name in state.shown]
+    if len({v.finer or v.id for v in shown}) < len(shown):
         both = " and ".join(v.label for v in shown)
-        raise InvalidQuery(f"{both}: one groups another", where="rows or columns", do="choose one of them")
-    picked = {v.id: _picked(asked, table, v) for v in shown}
+        raise InvalidQuery(f"{both} are levels of one variable", where="rows or columns", do="choose one of them")
+    picked = {v.id: _codes_shown(state, table, v) for v in shown}
     others: dict[str, tuple[str, ...]] = {}
-    for name, codes in asked.only.items():
-        found = _chosen(table, name, codes)
-        if name not in picked and found.of not in picked:
+    for name, codes in state.only.items():
+        limited = _variable_with_codes(table, name, codes)
+        if name not in picked and limited.finer not in picked:
             others[name] = codes
-    for name, code in asked.at.items():
-        _chosen(table, name, (code,))
+    for name, code in state.at.items():
+        _variable_with_codes(table, name, (code,))
         others[name] = (code,)
-    measures = tuple(m.id for main in main_measures(asked, table) for m in (main, *errors_of(table, main)))
+    measures = tuple(m.id for main in main_measures(state, table) for m in (main, *errors_of(table, main)))
     return TableQuery(tuple(picked.items()), tuple(others.items()), measures)
 
 
-def _picked(asked: BuilderState, table: QueryableTable, shown: TableVariable) -> tuple[str, ...]:
-    """The codes of a variable that is shown: those chosen, of the groups chosen of coarser ones. Empty: all."""
-    codes = asked.only.get(shown.id, ())
-    _chosen(table, shown.id, codes)
+def _codes_shown(state: BuilderState, table: QueryableTable, shown: TableVariable) -> tuple[str, ...]:
+    """The codes of a shown variable: those selected, within selected groups of coarser variables. Empty: all."""
+    codes = state.only.get(shown.id, ())
+    _variable_with_codes(table, shown.id, codes)
     for coarser in table.variables:
-        groups = asked.only.get(coarser.id, ())
-        if coarser.of != shown.id or not groups:
+        groups = state.only.get(coarser.id, ())
+        if coarser.finer != shown.id or not groups:
             continue
-        _chosen(table, coarser.id, groups)
+        _variable_with_codes(table, coarser.id, groups)
         within = set(members(shown, coarser, groups))
         codes = tuple(code for code in codes or shown.codes if code in within)
         if not codes:
-            raise InvalidQuery(f"no code of {shown.label} is left", where="limits", do="choose fewer limits")
+            raise InvalidQuery(
+                f"the limits exclude every code of {shown.label}", where="limits", do="remove some limits"
+            )
     return codes
 
 
 def _variable(table: QueryableTable, name: str, where: str) -> TableVariable:
-    for found in table.variables:
-        if found.id == name:
-            return found
-    known = listed([v.label for v in table.variables])
-    raise InvalidQuery(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
+    for v in table.variables:
+        if v.id == name:
+            return v
+    known = comma_list([v.label for v in table.variables])
+    raise InvalidQuery(f"unknown variable {name[:40]!r}", where=where, do=f"the variables are {known}")
 
 
-def _chosen(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
-    """A variable that has these codes."""
-    found = _variable(table, name, "limits")
-    strange = next((code for code in codes if code not in found.codes), None)
-    if strange is not None:
-        some = ", ".join(found.labels[:5]) + (" …" if len(found) > 5 else "")
-        raise InvalidQuery(f"no code {strange[:40]!r} of {found.label}", where="limits", do=f"it has {some}")
-    return found
+def _variable_with_codes(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
+    """The variable, if it has these codes."""
+    v = _variable(table, name, "limits")
+    unknown = next((code for code in codes if code not in v.codes), None)
+    if unknown is not None:
+        some = ", ".join(v.labels[:5]) + (" …" if len(v) > 5 else "")
+        raise InvalidQuery(f"unknown code {unknown[:40]!r} of {v.label}", where="limits", do=f"its codes are {some}")
+    return v
 
 
-def main_measures(asked: BuilderState, table: QueryableTable) -> list[Measure]:
-    """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
+def main_measures(state: BuilderState, table: QueryableTable) -> list[Measure]:
+    """The measures that are shown: those selected, or the first ones. Their errors are shown with them."""
     known = {m.id: m for m in table.measures}
-    mains = [m for m in table.measures if not m.about]
-    if strange := next((name for name in asked.measures if name not in known), None):
+    mains = [m for m in table.measures if not m.error_of]
+    if unknown := next((name for name in state.measures if name not in known), None):
         raise InvalidQuery(
-            f"no measure {strange[:40]!r}", where="measures", do=f"the table has {listed([m.label for m in mains])}"
+            f"unknown measure {unknown[:40]!r}",
+            where="measures",
+            do=f"the measures are {comma_list([m.label for m in mains])}",
         )
-    found = [known[name] for name in asked.measures if not known[name].about]
-    return found or mains[:FIRST_MEASURES] or list(table.measures[:1])
+    selected = [known[name] for name in state.measures if not known[name].error_of]
+    return selected or mains[:FIRST_MEASURES] or list(table.measures[:1])
 
 
 def errors_of(table: QueryableTable, main: Measure) -> list[Measure]:
-    return [m for m in table.measures if m.about == main.id]
+    return [m for m in table.measures if m.error_of == main.id]
 
 
 def _dotted(many: Mapping[str, list[str]], name: str) -> list[tuple[str, list[str]]]:
-    """Fields such as only.sex, by what stands after the dot."""
+    """Parameters such as only.sex, by the part after the dot."""
     start = f"{name}."
     return [(key.removeprefix(start), texts) for key, texts in many.items() if key.startswith(start)]
 
@@ -196,20 +204,20 @@ def _one_of(text: str, known: tuple[str, ...], where: str) -> str:
     if text in known:
         return text
     names = ", ".join(name for name in known if name)
-    raise InvalidQuery(f"{text[:40]!r} is unknown", where=where, do=f"choose one of {names}")
+    raise InvalidQuery(f"unknown value {text[:40]!r}", where=where, do=f"choose one of {names}")
 
 
 def _number(text: str, where: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise InvalidQuery(f"{text[:40]!r} is not a number", where=where, do="write a whole number")
+        raise InvalidQuery(f"{text[:40]!r} is not a number", where=where, do="write an integer")
     return int(text)
 
 
 def first_codes(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
-    """A code for each variable that is not shown at first, where cells do not add up: those of which most numbers are
-    published. Asked once of a table."""
+    """A default code for each variable that is not shown, where cells cannot be summed: the combination with most
+    published numbers. Computed once per table."""
     if table not in _KNOWN:
         _KNOWN[table] = _best(table, shown, measures)
     return _KNOWN[table]
@@ -217,7 +225,7 @@ def first_codes(table: QueryableTable, shown: tuple[str, ...], measures: int) ->
 
 def _best(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
     others = [v for v in table.variables if v.id not in shown]
-    mains = tuple(m.id for m in table.measures if not m.about)[:measures]
+    mains = tuple(m.id for m in table.measures if not m.error_of)[:measures]
     best, most = {v.id: v.codes[0] for v in others if v.codes}, -1
     if not others or not mains or len(best) < len(others):
         return best
@@ -225,19 +233,19 @@ def _best(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mappi
     for codes in _candidates(table, others, mains):
         at = {v.id: code for v, code in zip(others, codes, strict=True)}
         try:
-            found = table.answer(TableQuery(by, tuple((name, (code,)) for name, code in at.items()), mains), CELLS)
-        except InvalidQuery:  # too large to try, or not a question that the table has
+            answer = table.answer(TableQuery(by, tuple((name, (code,)) for name, code in at.items()), mains), CELLS)
+        except InvalidQuery:  # too large to try, or not a valid query
             return best
-        there = sum(int((~np.isnan(found.numbers[name])).sum()) for name in mains)
-        if there > most:
-            best, most = at, there
-        if there == len(found) * len(mains):
+        published = sum(int((~np.isnan(answer.numbers[name])).sum()) for name in mains)
+        if published > most:
+            best, most = at, published
+        if published == len(answer) * len(mains):
             break
     return best
 
 
 def _candidates(table: QueryableTable, others: list[TableVariable], mains: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The first combination, then those with most numbers."""
+    """The first combination of codes, then those with most numbers."""
     first = list(islice(product(*(v.codes for v in others)), TRIED))
     if not isinstance(table, StoredTable):
         return first
@@ -249,6 +257,6 @@ def _candidates(table: QueryableTable, others: list[TableVariable], mains: tuple
     counted = rows.group_by(list(codes), use_threads=False).aggregate([(name, "count") for name in numbers])
     known = [set(v.codes) for v in others]
     often = sorted(counted.to_pylist(), key=lambda row: -sum(row[f"{name}_count"] for name in numbers))
-    found = (tuple(row[name] for name in codes) for row in often)
-    fitting = (one for one in found if all(code in own for code, own in zip(one, known, strict=True)))
+    combinations = (tuple(row[name] for name in codes) for row in often)
+    fitting = (one for one in combinations if all(code in own for code, own in zip(one, known, strict=True)))
     return list(dict.fromkeys([first[0], *islice(fitting, TRIED - 1)]))

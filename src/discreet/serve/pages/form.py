@@ -1,4 +1,4 @@
-"""The form of the builder: what can be chosen, and what is."""
+"""The form of the builder: options, and which are selected."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from urllib.parse import quote
 
 from discreet.errors import InvalidQuery
 from discreet.serve.formats import FORMATS, safe_name
-from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
+from discreet.serve.pages.builder_state import BuilderState, complete_state, errors_of, table_query
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable
 from discreet.serve.query_string import link as query_of
 
-MANY = 150  # codes beyond which boxes to tick would be too many
+MANY = 150  # codes above which a list replaces checkboxes
 FORMATS_SHOWN = ("csv", "xlsx", "parquet", "json-stat2", "sdmx-csv")  # in this order
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A code, or a variable, of a list."""
+class FormOption:
+    """A code, variable or measure that can be selected."""
 
     code: str
     label: str
@@ -27,12 +27,12 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A variable whose codes can be chosen: some of them, or the one that has to be."""
+class CodeField:
+    """The codes of a variable: any of them can be selected, or exactly one if `single`."""
 
     name: str
     label: str
-    codes: tuple[Choice, ...]
+    codes: tuple[FormOption, ...]
     single: bool
     shown: bool
 
@@ -41,91 +41,97 @@ class Limit:
         return len(self.codes) > MANY
 
     @property
-    def says(self) -> str:
-        """How many are chosen."""
+    def count_text(self) -> str:
+        """How many codes are selected."""
         count = sum(choice.chosen for choice in self.codes)
         return f"{count:,} of {len(self.codes):,}" if count else f"all {len(self.codes):,}"
 
 
 @dataclass(frozen=True)
-class Form:
-    """All fields."""
+class BuilderForm:
+    """All fields of the form."""
 
-    rows: tuple[Choice, ...]
-    second: tuple[Choice, ...]
-    columns: tuple[Choice, ...]
-    limits: tuple[Limit, ...]
-    measures: tuple[Choice, ...]
+    rows: tuple[FormOption, ...]
+    second: tuple[FormOption, ...]
+    columns: tuple[FormOption, ...]
+    limits: tuple[CodeField, ...]
+    measures: tuple[FormOption, ...]
     additive: bool
     errors: bool
 
 
-def form(asked: BuilderState, table: QueryableTable) -> Form:
-    """As the address has it, even where it is wrong."""
-    first, second = (*asked.rows, "", "")[:2]
-    mains = [m for m in table.measures if not m.about]
-    shown = {*asked.measures} or {m.id for m in mains[:4]}
-    return Form(
+def form(state: BuilderState, table: QueryableTable) -> BuilderForm:
+    """The form for a state, even an invalid one."""
+    first, second = (*state.rows, "", "")[:2]
+    mains = [m for m in table.measures if not m.error_of]
+    shown = {*state.measures} or {m.id for m in mains[:4]}
+    return BuilderForm(
         rows=_variables(table, first),
         second=_variables(table, second),
-        columns=_variables(table, asked.columns),
-        limits=tuple(_limit(v, asked, table) for v in table.variables),
-        measures=tuple(Choice(m.id, m.label, m.id in shown, m.meaning) for m in mains),
+        columns=_variables(table, state.columns),
+        limits=tuple(_limit(v, state, table) for v in table.variables),
+        measures=tuple(FormOption(m.id, m.label, m.id in shown, m.meaning) for m in mains),
         additive=table.additive,
         errors=any(errors_of(table, m) for m in mains),
     )
 
 
-def _variables(table: QueryableTable, chosen: str) -> tuple[Choice, ...]:
+def _variables(table: QueryableTable, chosen: str) -> tuple[FormOption, ...]:
     finer = {v.id: v.label for v in table.variables}
     return tuple(
-        Choice(v.id, f"{v.label} ({len(v):,})" + (f", groups of {finer[v.of].lower()}" if v.of else ""), v.id == chosen)
+        FormOption(
+            v.id,
+            f"{v.label} ({len(v):,})" + (f", groups of {finer[v.finer].lower()}" if v.finer else ""),
+            v.id == chosen,
+        )
         for v in table.variables
     )
 
 
-def _limit(v: TableVariable, asked: BuilderState, table: QueryableTable) -> Limit:
-    single = not table.additive and v.id not in asked.shown
-    chosen = {asked.at.get(v.id, v.codes[0] if v.codes else "")} if single else {*asked.only.get(v.id, ())}
+def _limit(v: TableVariable, state: BuilderState, table: QueryableTable) -> CodeField:
+    single = not table.additive and v.id not in state.shown
+    chosen = {state.at.get(v.id, v.codes[0] if v.codes else "")} if single else {*state.only.get(v.id, ())}
     codes = tuple(
-        Choice(code, label if label == code else f"{label} ({code})", code in chosen)
+        FormOption(code, label if label == code else f"{label} ({code})", code in chosen)
         for code, label in zip(v.codes, v.labels, strict=True)
     )
-    return Limit(v.id, v.label, codes, single, v.id in asked.shown)
+    return CodeField(v.id, v.label, codes, single, v.id in state.shown)
 
 
-def downloads(asking: TableQuery, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
-    """Label, address and name of each file with this answer."""
-    stem = safe_name(about) + (".simulation" if simulation else "")
-    data = f"{root}/api/v2/tables/{quote(about, safe='')}/data"
+def downloads(query: TableQuery, table: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
+    """Label, URL and file name of each download of this answer."""
+    stem = safe_name(table) + (".simulation" if simulation else "")
+    data = f"{root}/api/v2/tables/{quote(table, safe='')}/data"
     return [
-        (kind.label, f"{data}?{query_of(asking, [('outputFormat', kind.id)])}", f"{stem}.{kind.extension}")
+        (kind.label, f"{data}?{query_of(query, [('outputFormat', kind.id)])}", f"{stem}.{kind.extension}")
         for kind in map(FORMATS.__getitem__, FORMATS_SHOWN)
     ]
 
 
 def offers(
-    asked: BuilderState, table: QueryableTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
+    state: BuilderState, table: QueryableTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
 ) -> list[tuple[str, str]]:
-    """Questions with less detail that can be answered: label and address."""
+    """Queries with less detail that are within the limit: label and URL."""
     labels = {v.id: v.label for v in table.variables}
-    found: list[tuple[str, BuilderState]] = []
+    candidates: list[tuple[str, BuilderState]] = []
     for name in names:
         for coarser in table.variables:
-            if coarser.of == name:
-                found.append((f"{coarser.label} instead of {labels[name].lower()}", _instead(asked, name, coarser.id)))
-        found.append((f"Without {labels[name].lower()}", _instead(asked, name, "")))
+            if coarser.finer == name:
+                candidates.append(
+                    (f"{coarser.label} instead of {labels[name].lower()}", _instead(state, name, coarser.id))
+                )
+        candidates.append((f"Without {labels[name].lower()}", _instead(state, name, "")))
         few = next(v for v in table.variables if v.id == name).codes[:20]
-        if not asked.only.get(name):
-            some = replace(asked, only={**asked.only, name: few}, page=1)
-            found.append((f"The first {len(few)} codes of {labels[name].lower()}", some))
-    if len(asked.measures) > 1:
-        found.append(("The first measure alone", replace(asked, measures=asked.measures[:1], page=1)))
+        if not state.only.get(name):
+            some = replace(state, only={**state.only, name: few}, page=1)
+            candidates.append((f"First {len(few)} codes of {labels[name].lower()}", some))
+    if len(state.measures) > 1:
+        candidates.append(("First measure only", replace(state, measures=state.measures[:1], page=1)))
     fitting = []
-    for label, other in found:
-        less = filled(other, table)
+    for label, other in candidates:
+        less = complete_state(other, table)
         try:
-            cells = table.cells(question(less, table))
+            cells = table.cells(table_query(less, table))
         except InvalidQuery:
             continue
         if cells <= most:
@@ -133,9 +139,9 @@ def offers(
     return fitting
 
 
-def _instead(asked: BuilderState, name: str, other: str) -> BuilderState:
-    """With another variable in a variable's place, or none."""
-    rows = tuple(filter(None, (other if row == name else row for row in asked.rows)))
-    columns = other if asked.columns == name else asked.columns
-    only = {limited: codes for limited, codes in asked.only.items() if limited != name}
-    return replace(asked, rows=rows, columns=columns, only=only, page=1)
+def _instead(state: BuilderState, name: str, other: str) -> BuilderState:
+    """The state with another variable in a variable's place, or none."""
+    rows = tuple(filter(None, (other if row == name else row for row in state.rows)))
+    columns = other if state.columns == name else state.columns
+    only = {limited: codes for limited, codes in state.only.items() if limited != name}
+    return replace(state, rows=rows, columns=columns, only=only, page=1)

@@ -1,4 +1,4 @@
-"""The addresses of the pages."""
+"""The routes of the pages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from starlette.types import Scope
 from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.formatting import cut
 from discreet.serve.catalogue import matches
-from discreet.serve.config import Served
+from discreet.serve.config import ServerContext
 from discreet.serve.formats import safe_name
-from discreet.serve.http.caching import has, tag_of
-from discreet.serve.pages import words
-from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
+from discreet.serve.http.caching import client_has, tag_of
+from discreet.serve.pages import texts
+from discreet.serve.pages.builder_state import BuilderState, complete_state, default_state, parse_state, table_query
 from discreet.serve.pages.chart_view import chart_file, chart_note, page_chart
 from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
@@ -34,21 +34,21 @@ STATIC = Path(__file__).parent / "static"
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
-def router(served: Served) -> APIRouter:
+def router(served: ServerContext) -> APIRouter:
     """All pages of one server."""
-    found = APIRouter(include_in_schema=False, default_response_class=Response)
+    routes = APIRouter(include_in_schema=False, default_response_class=Response)
     pages = _Pages(served)
-    found.add_api_route("/", pages.catalogue, methods=METHODS)
-    found.add_api_route("/about", pages.about, methods=METHODS)
-    found.add_api_route("/tables/{name}", pages.table, methods=METHODS)
-    found.add_api_route("/tables/{name}/chart.{kind}", pages.chart, methods=METHODS)
-    found.add_api_route("/static/{name}", pages.static, methods=METHODS)
-    found.add_api_route("/{path:path}", pages.elsewhere, methods=METHODS, route_class_override=_Elsewhere)
-    return found
+    routes.add_api_route("/", pages.catalogue, methods=METHODS)
+    routes.add_api_route("/about", pages.about, methods=METHODS)
+    routes.add_api_route("/tables/{name}", pages.table, methods=METHODS)
+    routes.add_api_route("/tables/{name}/chart.{kind}", pages.chart, methods=METHODS)
+    routes.add_api_route("/static/{name}", pages.static, methods=METHODS)
+    routes.add_api_route("/{path:path}", pages.elsewhere, methods=METHODS, route_class_override=_UnknownAddress)
+    return routes
 
 
-class _Elsewhere(APIRoute):
-    """Whatever people may type. Programs, and methods that are not understood, are told by others."""
+class _UnknownAddress(APIRoute):
+    """Any other URL outside the API. API paths and other HTTP methods are answered elsewhere."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)
@@ -57,25 +57,25 @@ class _Elsewhere(APIRoute):
         return match, child
 
 
-class Static(NamedTuple):
-    """Style sheet, script or picture, to be kept for ever by whoever fetched it: its name changes with its content."""
+class StaticFile(NamedTuple):
+    """A style sheet, script or image that may be cached forever: its name changes with its content."""
 
     name: str
     type: str
     body: bytes
 
 
-def static_files() -> dict[str, Static]:
-    """By their own names."""
-    found = {path: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+def static_files() -> dict[str, StaticFile]:
+    """Static files by their original names."""
+    contents = {path: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
     return {
-        path.name: Static(f"{path.stem}.{sha256(body).hexdigest()[:12]}{path.suffix}", TYPES[path.suffix], body)
-        for path, body in found.items()
+        path.name: StaticFile(f"{path.stem}.{sha256(body).hexdigest()[:12]}{path.suffix}", TYPES[path.suffix], body)
+        for path, body in contents.items()
     }
 
 
 class _Pages:
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerContext) -> None:
         self.served = served
         self.files = static_files()
         self.by_name = {file.name: file for file in self.files.values()}
@@ -90,76 +90,76 @@ class _Pages:
         )
 
     def catalogue(self, request: Request, q: str = "") -> Response:
-        """All tables, or those in which every word of a search occurs."""
+        """The catalogue: all tables, or those that match a search."""
         releases: dict[str, list[QueryableTable]] = {}
         for table in self.served.catalogue.tables.values():
             if matches(table, q[:200]):
-                releases.setdefault(table.about.release, []).append(table)
+                releases.setdefault(table.summary.release, []).append(table)
         count = sum(map(len, releases.values()))
         return self._page(request, "catalogue.html", q=q[:200], releases=releases, count=count)
 
     def about(self, request: Request) -> Response:
-        """What marks, noise and the promise mean."""
+        """The page that explains noise, errors, marks and the guarantee."""
         return self._page(request, "about.html", meaning=[(m.value, MEANING[m]) for m in Status if m.value])
 
     def table(self, request: Request, name: str) -> Response:
-        """The builder, with what it was asked for."""
+        """The table builder with its result."""
         table = self.served.catalogue.tables.get(name)
         if table is None:
             return self._page(request, "missing.html", 404, name=name[:60])
-        here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id, safe='')}"
-        asked, wrong = plain(table), ""
+        here = f"{request.scope.get('root_path', '')}/tables/{quote(table.summary.id, safe='')}"
+        state, wrong = default_state(table), ""
         more = dict[str, Any](view=None, offers=[], files=[], chart=None, chart_note="", too_much="")
 
         def link(other: BuilderState) -> str:
             return f"{here}?{other.query()}"
 
         try:
-            asked = read(request.query_params.multi_items(), table)
-            asked = filled(asked, table)
-            found = grid(asked, table, self.served.config.max_cells)
-            more["view"] = laid = view(found, asked, table, lambda other: f"{link(other)}#result")
+            state = parse_state(request.query_params.multi_items(), table)
+            state = complete_state(state, table)
+            numbers = grid(state, table, self.served.config.max_cells)
+            more["view"] = table_view = view(numbers, state, table, lambda other: f"{link(other)}#result")
             more["files"] = downloads(
-                found.question, table.about.id, request.scope.get("root_path", ""), table.about.simulation
+                numbers.query, table.summary.id, request.scope.get("root_path", ""), table.summary.simulation
             )
-            more["chart"] = page_chart(laid, asked, table, link)
-            more["chart_note"] = chart_note(laid, asked, table)
+            more["chart"] = page_chart(table_view, state, table, link)
+            more["chart_note"] = chart_note(table_view, state, table)
         except QueryTooLarge as error:
             more["too_much"] = error.what
-            more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
+            more["offers"] = offers(state, table, error.offers, self.served.config.max_cells, link)
         except InvalidQuery as error:
             wrong = f"{error.what[0].upper()}{error.what[1:]} ({error.where}). {error.do[0].upper()}{error.do[1:]}."
-        query = asked.query()
+        query = state.query()
         return self._page(
             request,
             "table.html",
             400 if wrong else 200,
             table=table,
-            asked=asked,
-            form=form(asked, table),
+            state=state,
+            form=form(state, table),
             wrong=cut(wrong),
             here=here,
             query=query,
-            swapped=_swapped(asked, link),
+            swapped=_swapped(state, link),
             share=f"{request.url.scheme}://{request.url.netloc}{here}?{query}",
             **more,
         )
 
     def chart(self, request: Request, name: str, kind: str) -> Response:
-        """The chart of an answer as a file; a page that says why, if there is none."""
+        """The chart of an answer as a file; if there is none, a page that says why."""
         table = self.served.catalogue.tables.get(name)
         if table is None or kind not in ("svg", "png"):
             return self._page(request, "missing.html", 404, name=name[:60])
         try:
-            asked = filled(read(request.query_params.multi_items(), table), table)
-            question(asked, table)
-            found = grid(asked, table, self.served.config.max_cells)
-            body = chart_file(view(found, asked, table, lambda _: ""), asked, table, kind)
+            state = complete_state(parse_state(request.query_params.multi_items(), table), table)
+            table_query(state, table)
+            numbers = grid(state, table, self.served.config.max_cells)
+            body = chart_file(view(numbers, state, table, lambda _: ""), state, table, kind)
         except InvalidQuery:
             return self.table(request, name)
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
-        ending = f".simulation.{kind}" if table.about.simulation else f".{kind}"
+        ending = f".simulation.{kind}" if table.summary.simulation else f".{kind}"
         headers = {"Content-Disposition": f'attachment; filename="{safe_name(name)}{ending}"'}
         media = "image/svg+xml" if kind == "svg" else "image/png"
         return self._tagged(request, body, media, 200, headers)
@@ -173,7 +173,7 @@ class _Pages:
         )
 
     def elsewhere(self, request: Request, path: str) -> Response:
-        """Nothing, said as a page."""
+        """The page for URLs where nothing exists."""
         return self._page(request, "missing.html", 404, name=path[:60])
 
     def _page(self, request: Request, template: str, code: int = 200, **given: Any) -> Response:
@@ -184,7 +184,7 @@ class _Pages:
             site=self.served.config.title,
             simulation=self.served.catalogue.simulation,
             today=datetime.now(UTC).date().isoformat(),
-            words=words,
+            texts=texts,
             config=self.served.config,
             **given,
         )
@@ -193,14 +193,14 @@ class _Pages:
     def _tagged(self, request: Request, body: bytes, media: str, code: int, more: Mapping[str, str]) -> Response:
         tag = tag_of(body)
         headers = {"ETag": tag, **more}
-        known = code == 200 and has(request, tag)
+        known = code == 200 and client_has(request, tag)
         return Response(status_code=304, headers=headers) if known else Response(body, code, headers, media)
 
 
-def _swapped(asked: BuilderState, link: Any) -> str:
-    """Rows as columns, where that can be."""
-    if len(asked.rows) != 1 or not asked.columns:
+def _swapped(state: BuilderState, link: Any) -> str:
+    """The link that swaps rows and columns, if possible."""
+    if len(state.rows) != 1 or not state.columns:
         return ""
-    other = {"rows": (asked.columns,), "columns": asked.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
-    share = {"rows": "columns", "columns": "rows"}.get(asked.share, asked.share)
-    return str(link(BuilderState(**{**vars(asked), **other, "share": share}))) + "#result"
+    other = {"rows": (state.columns,), "columns": state.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
+    share = {"rows": "columns", "columns": "rows"}.get(state.share, state.share)
+    return str(link(BuilderState(**{**vars(state), **other, "share": share}))) + "#result"

@@ -1,7 +1,7 @@
-// What makes forms shorter to use. Everything works without it.
+// Conveniences for forms. Everything works without this script.
 "use strict";
 
-// Lists of codes: type to find some.
+// A search field for long lists of codes.
 for (const box of document.querySelectorAll("details[data-codes]")) {
   const items = [...box.querySelectorAll(".tick, select option")];
   if (items.length < 12) continue;
@@ -9,27 +9,27 @@ for (const box of document.querySelectorAll("details[data-codes]")) {
   const find = document.createElement("input");
   find.type = "search";
   find.className = "find";
-  find.placeholder = "Find";
-  find.setAttribute("aria-label", `Find codes of ${name}`);
-  const told = document.createElement("p");
-  told.className = "vh";
-  told.setAttribute("role", "status");
+  find.placeholder = "Search";
+  find.setAttribute("aria-label", `Search codes of ${name}`);
+  const count = document.createElement("p");
+  count.className = "vh";
+  count.setAttribute("role", "status");
   find.addEventListener("input", () => {
-    const wanted = find.value.toLowerCase();
+    const text = find.value.toLowerCase();
     let left = 0;
     for (const item of items) {
-      item.hidden = !item.textContent.toLowerCase().includes(wanted);
+      item.hidden = !item.textContent.toLowerCase().includes(text);
       left += !item.hidden;
     }
-    told.textContent = `${left} of ${items.length}`;
+    count.textContent = `${left} of ${items.length}`;
   });
   find.addEventListener("keydown", (event) => {
     if (event.key === "Enter") event.preventDefault();
   });
-  box.querySelector("summary").after(find, told);
+  box.querySelector("summary").after(find, count);
 }
 
-// Addresses without what says nothing. The first field of rows stays, for a table without any.
+// URLs without empty fields. The first field of rows stays, for tables without row variables.
 for (const form of document.querySelectorAll("form.ask")) {
   form.addEventListener("submit", () => {
     for (const field of form.querySelectorAll("select:not([multiple])")) {
@@ -41,7 +41,7 @@ for (const form of document.querySelectorAll("form.ask")) {
   });
 }
 
-// A button that copies a link or a citation, where the browser lets it.
+// Buttons that copy the link or the citation, where the browser permits it.
 if (navigator.clipboard) {
   for (const field of document.querySelectorAll("[data-copy]")) {
     const button = document.createElement("button");

@@ -1,4 +1,4 @@
-"""Questions as links: what is written is what is read, and hostile links are refused in a sentence."""
+"""Query strings: queries survive a round trip, and hostile query strings are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidQuery
-from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, checked
-from discreet.serve.query_string import MOST_PARAMETERS, asked, canonical, less, link, told
+from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, resolve_query
+from discreet.serve.query_string import MAX_PARAMETERS, canonical, describe_reduction, link, parse_query, reduce_query
 
 MAJOR = TableVariable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
 VARIABLES = (
@@ -26,11 +26,11 @@ VARIABLES = (
 
 def table(additive: bool = True) -> QueryableTable:
     found: Any = SimpleNamespace(
-        about=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
+        summary=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
     )
 
     def cells(question: TableQuery) -> int:
-        shown, _, measures = checked(found, question)
+        shown, _, measures = resolve_query(found, question)
         size = len(measures)
         for v in shown:
             size *= len(v)
@@ -62,11 +62,11 @@ def questions(draw: st.DrawFn) -> TableQuery:
 
 
 @given(questions())
-def test_a_link_reads_as_the_question_that_it_was_made_of(question: TableQuery) -> None:
+def test_a_link_is_parsed_back_into_its_query(question: TableQuery) -> None:
     text = link(question)
-    assert asked(TABLE, text)[0] == canonical(question)
-    assert asked(TABLE, text.encode())[0] == canonical(question)
-    assert link(asked(TABLE, text)[0]) == text
+    assert parse_query(TABLE, text)[0] == canonical(question)
+    assert parse_query(TABLE, text.encode())[0] == canonical(question)
+    assert link(parse_query(TABLE, text)[0]) == text
     assert text.isascii()
     assert not set(text) & set(" []\"'<>\\\n")
 
@@ -98,8 +98,8 @@ def test_limits_are_sorted_and_what_is_shown_keeps_its_order() -> None:
         ("valueCodes[occupation]=*&codelist[occupation]=cube_major", TableQuery((("major", ()),))),
     ],
 )
-def test_links_are_read(query: str, question: TableQuery) -> None:
-    assert asked(TABLE, query)[0] == question
+def test_links_are_parsed(query: str, question: TableQuery) -> None:
+    assert parse_query(TABLE, query)[0] == question
 
 
 @pytest.mark.parametrize(
@@ -107,41 +107,41 @@ def test_links_are_read(query: str, question: TableQuery) -> None:
     [
         (b"valueCodes[a]=%ff", "UTF-8"),
         (b"\xff=1", "UTF-8"),
-        (b"valueCodes[a]=1,*", "all codes, and some"),
+        (b"valueCodes[a]=1,*", "with codes"),
         (b"valueCodes[a]=1,,2", "empty code"),
         (b"valueCodes[a]=,", "empty code"),
         (b"valueCodes[a]=1\\", "backslash"),
-        (b"valueCodes[]=1", "no parameter"),
-        (b"valuecode[a]=1", "no parameter"),
+        (b"valueCodes[]=1", "unknown parameter"),
+        (b"valuecode[a]=1", "unknown parameter"),
         (b"LANG=en&lang=en", "twice"),
         (b"outputFormatParams=UseColours", "UseCodes, UseTexts"),
         (b"outputFormatParams=", "UseCodes, UseTexts"),
-        (b"outputValues[occupation]=both", "aggregated, single"),
-        (b"outputValues=both", "aggregated, single"),
-        (b"valueCodes[a]=1*", "no variable"),
-        (b"valueCodes[strength]=x*", "no code fits"),
-        (b"valueCodes[strength]=range(d,b)", "no code fits"),
-        (b"valueCodes[strength]=range(b,x)", "no code 'x'"),
-        (b"valueCodes[strength]=range(b)", "names two codes"),
-        (b"valueCodes[strength]=from(a,b)", "names one code"),
-        (b"valueCodes[strength]=from(x)", "no code 'x'"),
-        (b"valueCodes[strength]=top(0)", "counts codes"),
-        (b"valueCodes[strength]=top(-1)", "counts codes"),
-        (b"valueCodes[strength]=bottom(" + b"9" * 5_000 + b")", "counts codes"),
-        (b"valueCodes[strength]=top()", "counts codes"),
-        (b"valueCodes[strength]=*,a*", "all codes, and some"),
+        (b"outputValues[occupation]=both", "aggregated or single"),
+        (b"outputValues=both", "aggregated or single"),
+        (b"valueCodes[a]=1*", "unknown variable"),
+        (b"valueCodes[strength]=x*", "no code matches"),
+        (b"valueCodes[strength]=range(d,b)", "no code matches"),
+        (b"valueCodes[strength]=range(b,x)", "unknown code 'x'"),
+        (b"valueCodes[strength]=range(b)", "takes two codes"),
+        (b"valueCodes[strength]=from(a,b)", "takes one code"),
+        (b"valueCodes[strength]=from(x)", "unknown code 'x'"),
+        (b"valueCodes[strength]=top(0)", "takes one or two numbers"),
+        (b"valueCodes[strength]=top(-1)", "takes one or two numbers"),
+        (b"valueCodes[strength]=bottom(" + b"9" * 5_000 + b")", "takes one or two numbers"),
+        (b"valueCodes[strength]=top()", "takes one or two numbers"),
+        (b"valueCodes[strength]=*,a*", "with codes"),
         (b"valueCodes[strength]=" + b",".join([b"?"] * 51), "more than 50 expressions"),
-        (b"valueCodes=1", "no parameter"),
-        (b"a[b]=1", "no parameter"),
+        (b"valueCodes=1", "unknown parameter"),
+        (b"a[b]=1", "unknown parameter"),
         (b"lang=en&lang=en", "twice"),
         (b"codelist[a]=x", "not shown"),
-        (b"valueCodes[occupation]=*&codelist[occupation]=cube_strength", "no such code list"),
-        (b"&".join(b"where[a]=1" for _ in range(MOST_PARAMETERS + 1)), "more than"),
+        (b"valueCodes[occupation]=*&codelist[occupation]=cube_strength", "unknown code list"),
+        (b"&".join(b"where[a]=1" for _ in range(MAX_PARAMETERS + 1)), "more than"),
     ],
 )
 def test_hostile_links_are_refused_in_a_sentence(query: bytes, said: str) -> None:
     with pytest.raises(InvalidQuery, match=said) as refusal:
-        asked(TABLE, query, ["lang"])
+        parse_query(TABLE, query, ["lang"])
     assert len(str(refusal.value)) < 400
 
 
@@ -180,19 +180,19 @@ STRANGE = ("6", "61", "611", "6*", "a?", "top(1)", "range(a", "b)", "a,b", "*", 
 def test_codes_are_chosen_by_expressions_and_literally_if_they_are_codes(written: str, codes: list[str]) -> None:
     own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", STRANGE, STRANGE),)})
     for kind in ("valueCodes", "where"):
-        found = asked(own, f"{kind}[a]={quote(written)}")[0]
+        found = parse_query(own, f"{kind}[a]={quote(written)}")[0]
         assert dict(found.by if kind == "valueCodes" else found.where) == {
             "a": tuple(codes if kind == "valueCodes" else sorted(codes))
         }
-        assert asked(own, link(found))[0] == found
+        assert parse_query(own, link(found))[0] == found
 
 
 def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
     code = "a" * 2_000
     own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", (code,) * 50, (code,) * 50),)})
     start = time.perf_counter()
-    with pytest.raises(InvalidQuery, match="no code fits"):
-        asked(own, "where[a]=" + "*a" * 30 + "*b")
+    with pytest.raises(InvalidQuery, match="no code matches"):
+        parse_query(own, "where[a]=" + "*a" * 30 + "*b")
     assert time.perf_counter() - start < 2
 
 
@@ -207,39 +207,41 @@ def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
 )
 def test_what_pxweb_clients_also_write_is_understood(query: str) -> None:
     query = query.replace("&CodeList[strength]=", "")
-    assert asked(TABLE, query)[0] == TableQuery((("occupation", ("131", "112")),))
+    assert parse_query(TABLE, query)[0] == TableQuery((("occupation", ("131", "112")),))
 
 
 def test_a_code_list_shows_its_own_codes_or_the_finer_ones_in_them() -> None:
     start = "valueCodes[occupation]=11&codeList[occupation]=cube_major&outputValues[occupation]="
-    assert asked(TABLE, f"{start}aggregated")[0] == TableQuery((("major", ("11",)),))
-    assert asked(TABLE, f"{start}single")[0] == TableQuery((("occupation", ("111", "112")),))
-    assert asked(TABLE, start.replace("=11", "=?3") + "single")[0] == TableQuery((("occupation", ("131",)),))
-    with pytest.raises(InvalidQuery, match="no code '12' of major"):
-        asked(TABLE, start.replace("=11", "=12") + "single")
+    assert parse_query(TABLE, f"{start}aggregated")[0] == TableQuery((("major", ("11",)),))
+    assert parse_query(TABLE, f"{start}single")[0] == TableQuery((("occupation", ("111", "112")),))
+    assert parse_query(TABLE, start.replace("=11", "=?3") + "single")[0] == TableQuery((("occupation", ("131",)),))
+    with pytest.raises(InvalidQuery, match="unknown code '12' of major"):
+        parse_query(TABLE, start.replace("=11", "=12") + "single")
 
 
 def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> None:
     with pytest.raises(InvalidQuery) as refusal:
-        asked(TABLE, "x" * 60_000)
+        parse_query(TABLE, "x" * 60_000)
     assert len(str(refusal.value)) < 300
 
 
 @given(st.binary(max_size=60))
-def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(query: bytes) -> None:
     try:
-        found, _ = asked(TABLE, query, ["lang"])
+        found, _ = parse_query(TABLE, query, ["lang"])
     except InvalidQuery:
         return
-    assert asked(TABLE, link(found))[0] == found
+    assert parse_query(TABLE, link(found))[0] == found
 
 
 @given(st.sampled_from([1, 2, 3, 5, 16, 24]), st.booleans(), st.data())
-def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, data: st.DataObject) -> None:
+def test_less_detail_is_within_the_limit_and_keeps_the_selection(
+    most: int, additive: bool, data: st.DataObject
+) -> None:
     own = VARIABLES[:3]
     chosen = {v.id: tuple(data.draw(st.lists(st.sampled_from(v.codes), unique=True))) for v in own}
     question = TableQuery(tuple(chosen.items()))
-    found = less(table(additive), question, most)
+    found = reduce_query(table(additive), question, most)
     assert found is not None
     assert table(additive).cells(found) <= most
     limits = dict(found.where)
@@ -253,23 +255,23 @@ def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, d
 
 def test_less_detail_is_a_coarser_variable_first() -> None:
     wide = TableQuery((("occupation", ()), ("outdoors", ())))
-    assert less(TABLE, wide, 6) == wide
-    assert less(TABLE, wide, 5) == TableQuery((("major", ()), ("outdoors", ())))
-    assert less(TABLE, wide, 0) is None
+    assert reduce_query(TABLE, wide, 6) == wide
+    assert reduce_query(TABLE, wide, 5) == TableQuery((("major", ()), ("outdoors", ())))
+    assert reduce_query(TABLE, wide, 0) is None
 
 
-def test_what_was_left_out_is_told() -> None:
+def test_reductions_are_described() -> None:
     wide = TableQuery((("occupation", ()), ("strength", ("a", "b")), ("outdoors", ())))
     for most, said in [
         (8, "major instead of occupation"),
-        (2, "occupation added up; strength added up, over the codes that you chose"),
+        (2, "summed over occupation; summed over strength (selected codes only)"),
     ]:
-        smaller = less(TABLE, wide, most)
+        smaller = reduce_query(TABLE, wide, most)
         assert smaller is not None
-        assert said in told(TABLE, wide, smaller)
-    stored = less(table(additive=False), wide, 4)
+        assert said in describe_reduction(TABLE, wide, smaller)
+    stored = reduce_query(table(additive=False), wide, 4)
     assert stored is not None
-    assert told(table(additive=False), wide, stored) == "occupation limited to 111"
+    assert describe_reduction(table(additive=False), wide, stored) == "occupation limited to 111"
 
 
 def test_quoted_text_of_others_is_in_the_link() -> None:

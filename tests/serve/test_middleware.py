@@ -1,4 +1,4 @@
-"""The guard: headers, limits of size, time, number and rate, and nothing about the inside."""
+"""The middleware: headers, limits on size, time, concurrency and rate, and errors without internals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from fastapi import FastAPI, Response
 
 from discreet.serve.config import Config
-from discreet.serve.http.middleware import POLICY, Guard, route_path
-from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
+from discreet.serve.http.middleware import POLICY, RequestLimitMiddleware, route_path
+from discreet.serve.http.rate import MOST_CLIENTS, ClientSemaphores, RateLimiter, client_address
 from support.web_client import WebClient, is_problem, open_app, released
 
 SECRET = "what-people-ask"
@@ -29,7 +29,7 @@ def guarded(config: Config = Config(), **more: Any) -> FastAPI:  # noqa: B008 - 
     app = FastAPI(openapi_url=None)
     app.state.counts = Counter()
     app.state.gate = threading.Event()
-    app.add_middleware(Guard, config=config, counts=app.state.counts, **more)
+    app.add_middleware(RequestLimitMiddleware, config=config, counts=app.state.counts, **more)
 
     @app.get("/fails")
     def fails(q: str = "") -> None:
@@ -265,7 +265,7 @@ def test_more_than_may_be_answered_wait_and_more_than_may_wait_are_refused() -> 
 
 def test_a_client_has_so_many_calls_in_a_window() -> None:
     now = [0.0]
-    rate = Rate(10, 5.0, lambda: now[0])
+    rate = RateLimiter(10, 5.0, lambda: now[0])
     assert [rate.wait("a") for _ in range(10)] == [0.0] * 10
     assert rate.wait("a") == pytest.approx(0.5)
     assert rate.wait("b") == 0
@@ -278,7 +278,7 @@ def test_a_client_has_so_many_calls_in_a_window() -> None:
 
 def test_clients_are_forgotten_in_time() -> None:
     now = [0.0]
-    rate = Rate(10, 5.0, lambda: now[0])
+    rate = RateLimiter(10, 5.0, lambda: now[0])
     for i in range(MOST_CLIENTS + 10):
         rate.wait(str(i))
     assert len(rate._left) <= MOST_CLIENTS
@@ -317,7 +317,7 @@ def test_too_many_calls_are_told_when_to_come_back() -> None:
 )
 def test_who_asks(peer: str, forwarded: str | None, trusting: bool, client: str) -> None:
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
-    assert client_of({"client": (peer, 1), "headers": headers}, trust_proxy=trusting) == client
+    assert client_address({"client": (peer, 1), "headers": headers}, trust_proxy=trusting) == client
 
 
 def test_a_forwarded_address_counts_only_if_the_proxy_is_trusted() -> None:
@@ -331,14 +331,14 @@ def test_a_forwarded_address_counts_only_if_the_proxy_is_trusted() -> None:
 # --- nothing about the inside, nothing about the people -----------------------------------------------------------
 
 
-def test_an_error_says_nothing_and_its_record_only_where(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_reveals_nothing_and_its_log_entry_only_where(caplog: pytest.LogCaptureFixture) -> None:
     web = WebClient(guarded())
     with caplog.at_level(logging.DEBUG):
         response = web.get(f"/fails?q={SECRET}")
     assert response.status_code == 500
     assert is_problem(response)
     assert "secret" not in response.text
-    assert "internal error: RuntimeError in test_guard.py, line" in caplog.text
+    assert "internal error: RuntimeError in test_middleware.py, line" in caplog.text
     assert SECRET not in "".join(r.getMessage() for r in caplog.records if r.name.startswith("discreet"))
     assert "Traceback" not in caplog.text
     web.close()
@@ -365,7 +365,7 @@ def test_health_counts_by_class(tmp_path: Path, real: WebClient) -> None:
     assert SECRET not in str(after)
 
 
-def test_nothing_is_written_about_what_is_asked(
+def test_queries_are_not_logged(
     real: WebClient, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.DEBUG):
@@ -404,9 +404,9 @@ def test_the_client_of_these_tests_raises_what_the_guard_lets_through() -> None:
 # --- one client beside others -------------------------------------------------------------------------------------
 
 
-def test_one_client_takes_no_more_than_its_turns() -> None:
+def test_one_client_has_no_more_than_its_share_of_slots() -> None:
     async def run() -> None:
-        turns = Turns(2)
+        turns = ClientSemaphores(2)
         greedy, other = turns.of("greedy"), turns.of("other")
         for _ in range(2):
             await greedy.acquire()
@@ -426,7 +426,7 @@ def test_one_client_takes_no_more_than_its_turns() -> None:
 
 def test_a_turn_that_is_given_up_is_not_kept() -> None:
     async def run() -> None:
-        turns = Turns(1)
+        turns = ClientSemaphores(1)
         turn = turns.of("a")
         await turn.acquire()
         with pytest.raises(TimeoutError):
@@ -438,11 +438,13 @@ def test_a_turn_that_is_given_up_is_not_kept() -> None:
     asyncio.run(run())
 
 
-def test_clients_are_forgotten_once_they_are_answered() -> None:
+def test_clients_are_forgotten_after_their_answers() -> None:
     app = guarded(Config())
     web = WebClient(app)
     assert web.get("/fast").status_code == 200
-    [guard] = (one for one in gc.get_objects() if type(one) is Guard and one._counts is app.state.counts)
+    [guard] = (
+        one for one in gc.get_objects() if type(one) is RequestLimitMiddleware and one._counts is app.state.counts
+    )
     gc.collect()
     assert not guard._turns._known
     web.close()
@@ -454,5 +456,5 @@ def test_clients_are_forgotten_once_they_are_answered() -> None:
 )
 def test_clients_are_told_apart_by_address(address: str, client: str) -> None:
     scope = {"client": ("192.0.2.1", 1), "headers": [(b"x-forwarded-for", address.encode())]}
-    assert client_of(scope, trust_proxy=True) == client
-    assert client_of(scope, trust_proxy=False) == "192.0.2.1"
+    assert client_address(scope, trust_proxy=True) == client
+    assert client_address(scope, trust_proxy=False) == "192.0.2.1"
