@@ -245,7 +245,7 @@ def test_ids_of_a_type_that_could_merge_two_are_refused_whatever_they_are(
     with open_engine("duckdb") as engine, pytest.raises(SourceError, match="is used as an identifier") as refused:
         jobs_of(engine, NOWHERE, {"jobs": FileSource(path="jobs.parquet")}, base=tmp_path)
     assert refused.value.where == "source jobs.parquet"
-    assert "as text or as whole numbers" in str(refused.value)
+    assert "as text or as 64-bit integers" in str(refused.value)
 
 
 IDS: dict[str, pa.Array] = {
