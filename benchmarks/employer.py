@@ -1,9 +1,9 @@
 """Tables of jobs against DuckDB's bare two-level GROUP BY: `python -m benchmarks.employer --json`.
 
-Workload 1 is place × sector × ownership (003, §10), workload 3 also sex × education. Ours reads, tabulates, reserves,
-protects, writes, commits and publishes every cell of the domain; the floor only finds the occupied cells, their jobs
-and the most jobs of one establishment. Once from one file of all jobs, and once from three tables that are joined:
-there the floor joins, too.
+Workload 1 is place × sector × ownership (Haney et al. 2017, §10), workload 3 also sex × education. Ours reads,
+tabulates, reserves, protects, writes, commits and publishes every cell of the domain; the floor only finds the occupied
+cells, their jobs and the most jobs of one establishment. Once from one file of all jobs, and once from three tables
+that are joined: there the floor joins, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DOMAINS = {
 }
 WORKLOADS: dict[str, dict[str, Any]] = {
     "w1": {"epsilon": "2"},
-    "w3": {"epsilon": "16", "workers": WORKERS},
+    "w3": {"epsilon": "16", "worker_attributes": WORKERS},
 }
 JOIN = {"workers": "worker_id", "workplaces": "workplace_id"}
 

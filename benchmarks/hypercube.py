@@ -28,7 +28,7 @@ from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine import open_engine
 from discreet.engine.spans import fingerprint_table
-from discreet.methods.hypercube.kernel import CubeKernel, Noise
+from discreet.methods.hypercube.kernel import CubeKernel, CubeNoise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey, public_stream
@@ -96,7 +96,7 @@ def built(folder: Path, weighted: bool) -> Callable[[], object]:
             records = read_records(engine, release, [method], None, counted=not weighted)
             reading = reading_of(engine, release, [method], records, secret)
             cells = fingerprint_table(engine, method.tabulate(reading)[0].open_confidential(), method.spans[0])
-            noise = Noise(CELLS, method.design.count_distribution, method.design.total_distribution)
+            noise = CubeNoise(CELLS, method.design.count_distribution, method.design.total_distribution)
             kernel, seen = CubeKernel("cube", noise), 0
             for batch in engine.gather(cells.table, cells.spans, kernel, secret):
                 seen += batch.num_rows

@@ -22,7 +22,7 @@ from ipfn.ipfn import ipfn
 from numpy.typing import NDArray
 
 from benchmarks._measure import Result, best_of, front, peak_rss_of, seconds
-from discreet.methods.hypercube.raking.rake import Raked, rake
+from discreet.methods.hypercube.raking.rake import RakedCube, rake
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
@@ -71,7 +71,7 @@ def large(cells: int) -> tuple[Floats, list[Margin], list[Floats]]:
     return cube, margins, [cells / 2 * share for share in shares]
 
 
-def rake_large(cells: int) -> Raked:
+def rake_large(cells: int) -> RakedCube:
     cube, margins, targets = large(cells)
     return rake(cube, margins, targets, tolerance=0, cycles=LARGE_CYCLES)
 
@@ -93,7 +93,7 @@ def measure(arguments: Namespace) -> Result:
     stream = ReleaseKey.simulation("benchmark").stream("rake", "cube", b"", "noise")
     cube = cases + LAW.draw(stream, 0, cases.size).reshape(SHAPE)
 
-    def ours() -> Raked:
+    def ours() -> RakedCube:
         return rake(cube, margins, targets, tolerance=0, cycles=CYCLES)
 
     made = ours()

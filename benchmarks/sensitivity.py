@@ -49,7 +49,7 @@ SPEC: dict[str, Any] = {
             "variables": {"parent_rank": {"low": "0", "high": "1"}, "kid_rank": {"low": "0", "high": "1"}},
             "epsilon": "8",
             "delta": "0.000001",
-            "minimum": {"count": 20},
+            "suppress_below": {"count": 20},
         }
     ],
 }
@@ -105,7 +105,8 @@ def cut_and_fitted(x: Floats, y: Floats) -> float:
 
 
 def refits(x: Floats, y: Floats, fit: Callable[[Floats, Floats], float]) -> float:
-    """Local sensitivity as 004's code finds it: without each record, and with each corner."""
+    """Local sensitivity as the code of Chetty & Friedman 2019 computes it: without each record, and with each
+    corner."""
     centre = fit(x, y)
     changed = [fit(np.delete(x, i), np.delete(y, i)) for i in range(x.size)]
     changed += [fit(np.append(x, a), np.append(y, b)) for a, b in CORNERS]

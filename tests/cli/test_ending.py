@@ -35,7 +35,7 @@ def threads():
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     return len([name for name in names if name != "jemalloc_bg_thd"])  # which knows nothing of Python
 
-from discreet.methods.sensitivity.utility.choosing import _read
+from discreet.methods.sensitivity.utility.epsilon_choice import _read
 from discreet.publish.cubes import open_cube, open_counts
 from discreet.publish.lehd.reading import read
 from discreet.publish.parquet import table_of

@@ -463,7 +463,7 @@ def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table], 
     assert rows == [{"i": 6, "t": "t6"}, {"i": 13, "t": "t6"}, {"i": 20, "t": "t6"}]
     # What is not stored can be read all the same: a join with a public table, and a keyed order.
     table = stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
-    public = engine.load_public(pa.table({"t": ["t1"], "label": ["one"]}))
+    public = engine.load_table(pa.table({"t": ["t1"], "label": ["one"]}))
     joined = engine.with_priorities(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
     found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
     assert [(r["i"], r["label"]) for r in found] == [(1, "one"), (8, "one")]

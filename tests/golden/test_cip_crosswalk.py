@@ -1,4 +1,4 @@
-"""The published crosswalk from CIP-2010 to CIP-2020 (NCES), as it is: what 001 B starts from."""
+"""NCES's crosswalk from CIP-2010 to CIP-2020, the input of PSEO Technical Appendices, B."""
 
 from __future__ import annotations
 

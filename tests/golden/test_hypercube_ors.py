@@ -84,7 +84,7 @@ def test_ors_estimates_are_met_by_a_cube(tmp_path: Path, calibration: str) -> No
                 assert se == 0  # a public control has no noise
 
 
-def test_groups_that_do_not_sum_to_100_contradict_each_other(tmp_path: Path) -> None:
+def test_groups_that_do_not_sum_to_100_are_inconsistent(tmp_path: Path) -> None:
     survey = Ors(tmp_path / "ors", (STRENGTH, SVP), whole=False)
     assert survey.codes  # some groups add up to 99.9 or 100.1
     with pytest.raises(DomainError, match=r"cube_one.*cube_two|one.*two") as refused:

@@ -1,4 +1,4 @@
-"""Published numbers of 000 (PSEO technical appendix): Table 1, the nominal end, and Eq. 4 as it must read."""
+"""Published numbers of the PSEO Beta Appendix: Table 1, the nominal end, and Eq. 4 corrected."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from discreet.domain.bins import PSEO, Bins, lognormal
-from discreet.post.percentiles import percentiles, places
+from discreet.post.percentiles import locate, percentiles
 
 F = Fraction
 
-# 000, Table 1: bin, lower bound, upper bound.
+# PSEO Beta Appendix, Table 1: bin, lower bound, upper bound.
 TABLE_1 = """
 1 10000 17403
 2 17403 22876
@@ -57,7 +57,7 @@ def test_000_eq_2_counts_the_last_border_in_the_last_bin() -> None:
 
 
 def as_printed(counts: list[int], bins: Bins, y: F) -> tuple[int, F]:
-    """000 §2, literally: (Y/100 × Σ^J q̃) − Σ^{J−1} q̃, over q̃_J."""
+    """PSEO Beta Appendix, §2, literally: (Y/100 × Σ^J q̃) − Σ^{J−1} q̃, over q̃_J."""
     total = sum(counts)
     j = next(j for j in range(len(counts)) if y * total <= sum(counts[: j + 1]))
     return j, (y * sum(counts[: j + 1]) - sum(counts[:j])) / F(counts[j])
@@ -74,7 +74,7 @@ def as_printed(counts: list[int], bins: Bins, y: F) -> tuple[int, F]:
 def test_000_eq_4_as_printed_leaves_its_bin(counts: list[int], printed: F, corrected: float) -> None:
     bins = Bins((0, 100, 200, 300, 400))
     j, fraction = as_printed(counts, bins, F(1, 2))
-    found, fractions = places(np.array([counts]), bins, (F(1, 2),))
+    found, fractions = locate(np.array([counts]), bins, (F(1, 2),))
     assert (j, fraction) == (found[0, 0], printed)
     assert fractions[0, 0] == corrected
     assert bins.edges[j] < percentiles(np.array([counts]), bins, (F(1, 2),))[0, 0] <= bins.edges[j + 1]
@@ -91,7 +91,7 @@ def test_000_note_7_of_several_bins_the_smallest() -> None:
     """Sums 10, 30, 22, 22, 52: half of 52 is passed in bin 2 and, after the negative bin, again in bin 5."""
     counts = np.zeros((1, 21), np.int64)
     counts[0, :5] = 10, 20, -8, 0, 30
-    found, fractions = places(counts, PSEO, (F(1, 2),))
+    found, fractions = locate(counts, PSEO, (F(1, 2),))
     assert (found[0, 0], fractions[0, 0]) == (1, 0.8)
     assert percentiles(counts, PSEO, (F(1, 2),))[0, 0] == pytest.approx(17403 + 0.8 * 5473)
 

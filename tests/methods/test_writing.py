@@ -50,8 +50,8 @@ def folder(tmp_path: Path) -> LocalFolder:
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_counts_are_never_given_without_noise(form: str) -> None:
-    with pytest.raises(GuaranteeError, match="never given without noise"):
+def test_counts_are_never_released_without_noise(form: str) -> None:
+    with pytest.raises(GuaranteeError, match="never released without noise"):
         next(method(form)(Spans(CELLS, CELLS)[0], rows(), None))
 
 

@@ -124,7 +124,7 @@ def test_a_frame_without_a_name_is_the_records(register: Register) -> None:
 
 
 def test_a_release_of_jobs_is_resumed_to_the_same_bytes(register: Register) -> None:
-    spec = register.spec(STRONG, epsilon="4", workers=["sex"], largest={"epsilon": "1"})
+    spec = register.spec(STRONG, epsilon="4", worker_attributes=["sex"], largest_establishment={"epsilon": "1"})
     expected, opened, out = register.published(spec), register.open(spec), register.folder / "resumed"
 
     def stop(step: str, done: int, total: int) -> None:

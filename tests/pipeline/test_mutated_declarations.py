@@ -45,12 +45,14 @@ def _flows(folder: Path) -> Base:
 
 def _employer(folder: Path) -> Base:
     made = workplaces.Register(folder)
-    return made.folder, _plain(made.spec(largest={"epsilon": "1"}, only={"sex": "1"}))
+    return made.folder, _plain(made.spec(largest_establishment={"epsilon": "1"}, only={"sex": "1"}))
 
 
 def _estimates(folder: Path) -> Base:
     made = sensitivity.AtlasAgency(folder)
-    return made.folder, _plain(made.spec(groups=["state"], minimum={"count": 5}, formats=["parquet", "csv", "dta"]))
+    return made.folder, _plain(
+        made.spec(groups=["state"], suppress_below={"count": 5}, formats=["parquet", "csv", "dta"])
+    )
 
 
 def _function(folder: Path) -> Base:
@@ -58,7 +60,7 @@ def _function(folder: Path) -> Base:
     (folder / "mine.py").write_text("raise RuntimeError('a plan has run this')\n")
     statistic = {"name": "function", "file": "mine.py", "function": "f", "of": ["kid_rank"], "scale": "1", "empty": "0"}
     variables = {"kid_rank": {"low": "0", "high": "1"}}
-    table = {"size": "true", "search": {"grid": 5}, "delta": None, "noise": "laplace"}
+    table = {"cell_size": "true", "search": {"grid": 5}, "delta": None, "noise": "laplace"}
     return made.folder, _plain(made.spec(statistic=statistic, variables=variables, **table))
 
 

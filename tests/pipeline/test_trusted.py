@@ -40,8 +40,8 @@ def mark(atlas: AtlasAgency) -> Path:
 
 @pytest.fixture
 def sent(atlas: AtlasAgency, mark: Path) -> OpenRelease:
-    table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "size": "true", "search": "corners"}
-    return atlas.open(**table, delta=None, numbers=["estimate", "count"])
+    table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "cell_size": "true", "search": "corners"}
+    return atlas.open(**table, delta=None, publish=["estimate", "count"])
 
 
 def test_a_declaration_is_opened_and_planned_without_running_its_file(sent: OpenRelease, mark: Path) -> None:
@@ -71,13 +71,13 @@ def test_who_asks_for_the_records_runs_the_file(sent: OpenRelease, mark: Path, t
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_what_fails_on_invented_numbers_fails_before_a_record_is_read(
+def test_what_fails_on_synthetic_numbers_fails_before_a_record_is_read(
     sent: OpenRelease, atlas: AtlasAgency, tmp_path: Path, command: str
 ) -> None:
     (atlas.folder / "sent.py").write_text("def middle(columns):\n    raise ValueError('mine')\n")
     for source in atlas.folder.glob("*.parquet"):
         source.unlink()
-    with pytest.raises(ParameterError, match="invented observations: ValueError: mine"):
+    with pytest.raises(ParameterError, match="synthetic observations: ValueError: mine"):
         ASKED[command](sent, tmp_path / "out")
 
 

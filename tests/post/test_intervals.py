@@ -1,4 +1,4 @@
-"""Limits of percentiles: their distributions, the search against fractions, and coverage: proven place by place, then drawn."""
+"""Confidence limits of percentiles: pivot distributions, the search against fractions, exact and simulated coverage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post import intervals
-from discreet.post.intervals import PARTS, exact_bounds, limits, outward
+from discreet.post.intervals import PARTS, exact_bounds, limits, round_outward
 from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, support_radius, variance
 from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
@@ -32,7 +32,7 @@ NINE_TENTHS = F(9, 10)
 Floats = NDArray[np.float64]
 
 
-# ---------------------------------------------------------------------------------------------------- distributions of sums
+# ----------------------------------------------------------------------------------------------- distributions of sums
 
 
 def pmf(rate: float, summands: int, reach: int = 400) -> Floats:
@@ -48,7 +48,7 @@ def pmf(rate: float, summands: int, reach: int = 400) -> Floats:
 @pytest.mark.parametrize(
     ("rate", "summands"), [(0.25, 1), (0.25, 3), (1.0, 1), (1.0, 6), (3.0, 5), (8.0, 4), (64.0, 2)]
 )
-def test_the_law_of_a_sum_is_the_convolution(rate: float, summands: int) -> None:
+def test_the_distribution_of_a_sum_is_the_convolution(rate: float, summands: int) -> None:
     reference, half = pmf(rate, summands), half_pmf(rate, summands)
     middle = reference.size // 2
     common = min(half.size, middle + 1)
@@ -262,7 +262,7 @@ def test_no_total_no_limits_and_no_cells() -> None:
     assert limits(np.empty((0, 21), np.int64), PSEO, QUARTILES, F(1))[0].shape == (0, 3)
 
 
-def test_with_hardly_any_noise_the_limits_are_the_percentile() -> None:
+def test_with_negligible_noise_the_limits_are_the_percentile() -> None:
     counts = np.arange(1, 22)[None].copy()
     low, high = limits(counts, PSEO, QUARTILES, F(2**40))
     np.testing.assert_allclose(low, high, rtol=1e-9)
@@ -272,7 +272,7 @@ def test_with_hardly_any_noise_the_limits_are_the_percentile() -> None:
 
 
 def test_outward() -> None:
-    low, high = outward(np.array([1.9, 2.0]), np.array([2.1, 3.0]))
+    low, high = round_outward(np.array([1.9, 2.0]), np.array([2.1, 3.0]))
     assert (low.tolist(), high.tolist()) == ([1, 2], [3, 3])
 
 
@@ -335,7 +335,7 @@ def verdict(grid: list[tuple[int, tuple[float, float], Fraction, int]], draws: i
 QUICK = list(product((30, 200), (EARNINGS[0], EARNINGS[2], EARNINGS[5]), (F(1, 2), F(3, 2), F(3)), (1, 7)))
 
 
-def test_nine_tenths_are_covered_and_hardly_more() -> None:
+def test_coverage_is_nine_tenths_and_little_more() -> None:
     worst, mean, published = verdict(QUICK, 2000)
     assert worst > 1e-4  # of 108 points, if all had exactly 90%, one in a hundred such tests would fail
     assert 0.9 <= mean <= 0.94

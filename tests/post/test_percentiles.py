@@ -1,4 +1,4 @@
-"""Eq. 4 against exact fractions, and the distributions it obeys however negative the bins are."""
+"""Percentiles (Eq. 4) against exact fractions, and their properties with negative bins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
-from discreet.post.percentiles import NOWHERE, percentiles, places, to_dollars
+from discreet.post.percentiles import NO_BIN, locate, percentiles, to_dollars
 from support.hypothesis_profile import examples
 
 F = Fraction
@@ -40,11 +40,11 @@ def reference(counts: list[int], y: F) -> tuple[int, F] | None:
 @distributions
 @given(st.one_of(small, large), st.lists(points, min_size=1, max_size=3))
 def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
-    found, fractions = places(np.array([counts], np.int64), bins_of(counts), tuple(ys))
+    found, fractions = locate(np.array([counts], np.int64), bins_of(counts), tuple(ys))
     for p, y in enumerate(ys):
         expected = reference(counts, y)
         if expected is None:
-            assert found[0, p] == NOWHERE
+            assert found[0, p] == NO_BIN
             assert np.isnan(fractions[0, p])
         else:
             assert found[0, p] == expected[0]
@@ -56,7 +56,7 @@ def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
 def test_a_value_stays_in_its_bin_and_rises_with_y(counts: list[int], ys: list[F]) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
     ordered = tuple(sorted(ys))
-    found, fractions = places(array, bins, ordered)
+    found, fractions = locate(array, bins, ordered)
     value = percentiles(array, bins, ordered)[0]
     assert (array[0, found[0]] > 0).all()
     assert ((fractions > 0) & (fractions <= 1)).all()

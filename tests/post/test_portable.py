@@ -1,4 +1,4 @@
-"""Published numbers do not come out of BLAS, which adds up in another order on another processor (ADR 0061)."""
+"""Published numbers are not computed by BLAS, whose summation order depends on the processor (ADR 0061)."""
 
 from __future__ import annotations
 

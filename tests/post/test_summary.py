@@ -1,4 +1,4 @@
-"""What is published of a histogram, by hand; and others' estimates, as far as they lie within the limits."""
+"""Summaries of histograms against hand computation; other estimates are clamped to the limits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_estimate_outside_the_limits_is_moved_to_the_nearer_one() -> None:
 
 
 def test_estimates_that_are_out_of_order_are_put_in_order() -> None:
-    wide = SummaryParameters(BINS, ASKED.points, 1, Fraction(1, 50))  # limits that hardly say anything
+    wide = SummaryParameters(BINS, ASKED.points, 1, Fraction(1, 50))  # very wide limits
     found = summarise(HISTOGRAMS[:1], wide, ONES[:1], NOBODY[:1], np.array([[30.0, 12.0, 70.0]]))
     assert (np.diff(found.percentiles, axis=1) >= 0).all()
     assert (found.low <= found.percentiles).all()

@@ -156,5 +156,5 @@ def test_variables_of_several_columns(survey: SurveyAgency) -> None:
         assert estimate == sum((row["strength"], row["occupation"], row["outdoors"]) == mine for row in rows)
     yes = cube.table([], {"pair": ["11-1011/yes", "13-1011/yes"]}).estimate[0]
     assert yes == sum(row["outdoors"] == "yes" and row["occupation"] in ("11-1011", "13-1011") for row in rows)
-    with pytest.raises(ParameterError, match="'13-1011' is no code of 'pair'\\. It has 11-1011/yes"):
+    with pytest.raises(ParameterError, match="'13-1011' is not a code of 'pair'\\. It has 11-1011/yes"):
         cube.table([], {"pair": ["13-1011"]})

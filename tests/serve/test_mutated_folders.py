@@ -18,7 +18,7 @@ import pytest
 import discreet
 from discreet.errors import DiscreetError
 from discreet.methods.hypercube.commands import title
-from discreet.methods.sensitivity.utility.choosing import released as known
+from discreet.methods.sensitivity.utility.epsilon_choice import released_cells as known
 from discreet.pipeline.verify import verify_folder
 from discreet.privacy.ledger.events import canonical
 from discreet.publish.cubes import open_cube

@@ -13,7 +13,7 @@ from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.exact_audit import Cell, Losses, landmarks, search
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
-from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth import SmoothMechanism
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
@@ -104,7 +104,7 @@ def geometric(count: int, rate: float) -> LogMass:
 def distribution(mechanism: Mechanism, cell: Cell, c: float | None = None, s: float | None = None) -> LogMass:
     """A mechanism's distribution; or a broken one's, with another constant c or another sensitivity s."""
     count, largest = cell
-    if isinstance(mechanism, Smooth):
+    if isinstance(mechanism, SmoothMechanism):
         unit = float(mechanism.constant) if c is None else c
         scale = unit * (max(float(mechanism.alpha) * largest, 1.0) if s is None else s)
         match mechanism:

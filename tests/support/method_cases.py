@@ -101,17 +101,22 @@ CASES: dict[str, dict[str, Any]] = {
 JOBS: dict[str, dict[str, Any]] = {  # of establishments, by the unit that hides them
     "strong": {
         "places": {"by": ["place", "sector"]},
-        "queries": {"by": ["place"], "only": {"sex": "2"}, "largest": {"epsilon": "1"}},
-        "workforce": {"by": ["sector", "place"], "workers": ["education", "sex"], "epsilon": "5", "nonnegative": True},
-        "gamma": {"by": [], "workers": ["sex"], "mechanism": {"name": "smooth-gamma", "gamma": "7/2"}},
+        "queries": {"by": ["place"], "only": {"sex": "2"}, "largest_establishment": {"epsilon": "1"}},
+        "workforce": {
+            "by": ["sector", "place"],
+            "worker_attributes": ["education", "sex"],
+            "epsilon": "5",
+            "nonnegative": True,
+        },
+        "gamma": {"by": [], "worker_attributes": ["sex"], "mechanism": {"name": "smooth-gamma", "gamma": "7/2"}},
         "logs": {"by": ["sector"], "mechanism": "log-laplace"},
     },
     "weak": {
-        "workforce": {"by": ["place"], "workers": ["sex"], "largest": {"epsilon": "3"}},
-        "laplace": {"by": [], "workers": ["sex"], "mechanism": {"name": "smooth-laplace", "delta": "0.01"}},
-        "logs": {"by": [], "workers": ["education"], "mechanism": {"name": "log-laplace", "unbiased": False}},
+        "workforce": {"by": ["place"], "worker_attributes": ["sex"], "largest_establishment": {"epsilon": "3"}},
+        "laplace": {"by": [], "worker_attributes": ["sex"], "mechanism": {"name": "smooth-laplace", "delta": "0.01"}},
+        "logs": {"by": [], "worker_attributes": ["education"], "mechanism": {"name": "log-laplace", "unbiased": False}},
     },
-    "whole": {"small": {"by": ["place"], "workers": ["sex"], "mechanism": "truncated"}},
+    "whole": {"small": {"by": ["place"], "worker_attributes": ["sex"], "mechanism": "truncated"}},
 }
 PAID = {"epsilon": "2", "delta": "0.01"}
 PAY = {"low": "-100", "high": "50000"}
@@ -122,7 +127,7 @@ ESTIMATES: dict[str, dict[str, Any]] = {  # of small cells: floats must be summe
         "statistic": {"name": "prediction", "x": "small", "y": "pay", "at": "12.5"},
         "variables": {"small": {"low": "0", "high": "200"}, "pay": PAY},
         "groups": ["degree"],
-        "minimum": {"count": 3},
+        "suppress_below": {"count": 3},
     },
     "winsorised": {
         "by": ["sector"],
@@ -135,7 +140,7 @@ ESTIMATES: dict[str, dict[str, Any]] = {  # of small cells: floats must be summe
         "by": ["pairs"],
         "statistic": {"name": "mean", "of": "wage"},
         "variables": {"wage": {"low": "-5", "high": "9.5"}},
-        "size": "true",
+        "cell_size": "true",
         "delta": None,
         "search": "corners",
     },
@@ -155,7 +160,7 @@ ESTIMATES: dict[str, dict[str, Any]] = {  # of small cells: floats must be summe
         "by": ["state"],
         "statistic": {"name": "quantile", "of": "rank", "p": "1/2"},
         "variables": {"rank": {"column": "pay", "ranks": "thresholds.csv"}},
-        "size": {"public": "sizes.csv", "column": "people", "provenance": "made up"},
+        "cell_size": {"public": "sizes.csv", "column": "people", "provenance": "made up"},
         "delta": None,
     },
     "several": {
@@ -189,14 +194,14 @@ CUBES: dict[str, dict[str, Any]] = {  # of counts and weights; calibrated by the
     "squared": {
         "by": ["degree", "sector"],
         "weights": {**WEIGHTED, "column": "wage", "max": "10"},
-        "squares": {"epsilon": "1", "tables": [["degree"]], "effect": "1.5"},
+        "squared_weights": {"epsilon": "1", "tables": [["degree"]], "design_effect": "1.5"},
     },
     "raked": {
         "by": ["state", "degree", "industry"],
         "epsilon": "1",
         "controls": SPREAD,
         "calibration": {"by": "rake", "runs": 3},
-        "whole": True,
+        "integers": True,
     },
     "scattered": {"by": ["code", "state"], "epsilon": "2", "form": "sparse", "controls": [{**SPREAD[1], "by": []}]},
     "averaged": {

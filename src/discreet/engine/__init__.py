@@ -41,8 +41,8 @@ class Engine(Protocol):
     def check_unchanged(self) -> None:
         """Refuse if the source may have changed since it was read, for engines that might read it again."""
 
-    def load_public(self, table: pa.Table) -> ibis.Table:
-        """Load a public table to join with, such as a code list."""
+    def load_table(self, table: pa.Table) -> ibis.Table:
+        """Load a small table from memory, such as a code list."""
 
     def store(self, table: ibis.Table) -> ibis.Table:
         """Compute once and keep the result on the confidential side."""

@@ -94,7 +94,7 @@ class DuckDBEngine:
     def check_unchanged(self) -> None:
         """Nothing is read twice: a second reading is refused."""
 
-    def load_public(self, table: pa.Table) -> ibis.Table:
+    def load_table(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
 
     def _table(self, name: str) -> ibis.Table:

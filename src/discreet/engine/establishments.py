@@ -135,7 +135,7 @@ def count_jobs_with_sizes(engine: Engine, grouped: ibis.Table, cells: int) -> ib
     grouped = engine.store(grouped)
     whole = grouped.group_by([ENTITY, WORKPLACE_CELL]).aggregate(**{N: grouped[N].sum()})
     sizes = whole.group_by(WORKPLACE_CELL).aggregate(**{LARGEST: whole[N].max()})
-    each = sizes.cross_join(engine.load_public(pa.table({WORKER_CELL: pa.array(range(cells), pa.int64())})))
+    each = sizes.cross_join(engine.load_table(pa.table({WORKER_CELL: pa.array(range(cells), pa.int64())})))
     number = each[WORKPLACE_CELL] * ibis.literal(cells, "int64") + each[WORKER_CELL]
     each = engine.store(each.select(**{CELL: number, LARGEST: each[LARGEST]}))
     counts = count_jobs(grouped, cells).select(**{"discreet_cell": _[CELL], N: _.n})

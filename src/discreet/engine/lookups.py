@@ -89,7 +89,7 @@ def _combine(engine: Engine, table: ibis.Table, derived: Category | ValueStatus)
     keys = list(attribute.lookup)
     texts = {f"discreet_text_{j}": [part.number(key[j]) for key in keys] for j, part in enumerate(parts)}
     columns = {name: pa.array(numbers, pa.int32()) for name, numbers in texts.items()}
-    listed = engine.load_public(
+    listed = engine.load_table(
         pa.table({**columns, "discreet_listed": pa.array(attribute.lookup.values(), pa.int32())})
     )
     on = [table[part.name] == listed[text] for part, text in zip(parts, texts, strict=True)]

@@ -38,7 +38,7 @@ def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
 
 def _estimates(found: EstimateAudit) -> list[str]:
     """Where the noise of a table of estimates comes from."""
-    small = f", {found.small:,} of them too small to have a say" if found.small else ""
+    small = f", {found.small:,} of them too small to count towards χ" if found.small else ""
     out = [f"{found.table}: {plural(found.cells, 'cell')} with records{small}"]
     out += [
         f"{found.table}: {scale.group}: χ = {scale.chi:.4g}, from the {plural(scale.records, 'record')} of {scale.cell}"
@@ -47,9 +47,9 @@ def _estimates(found: EstimateAudit) -> list[str]:
     if found.infinite:
         names = "; ".join(found.examples) + ("; …" if found.infinite > len(found.examples) else "")
         out.append(
-            f"{found.table}: one record can move {plural(found.infinite, 'cell')} beyond all bounds: {names}. They "
-            "have no say in χ; winsorise, raise `minimum`, join cells or search a grid to include them, or write "
-            "`infinite: refuse`"
+            f"{found.table}: {plural(found.infinite, 'cell')} of infinite sensitivity to one record: {names}. They do "
+            "not count towards χ; winsorise, raise `suppress_below`, merge cells or search a grid to include them, "
+            "or write `infinite_influence: refuse`"
         )
     return out
 

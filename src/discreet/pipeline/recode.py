@@ -57,7 +57,7 @@ class Recodable(Protocol):
         grant: Grant,
         places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, NoiseProvenance],
+        provenances: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]: ...
 
 
@@ -161,16 +161,16 @@ def _protect(
         recoding = recodings[measurement.name]
         files = recoding.old.files
         stored = grant.read_back(files, WrittenTable(files, 0), recoding.old.guarantee)
-        counts = recoding.recoded(measured(source.place, stored, recoding.old.width), grant.release)
+        counts = recoding.recode(measured(source.place, stored, recoding.old.width), grant.release)
         parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measured)
-    origins = {name: recodings[name].origin for name in parts}
-    made = table.make(parts, grant, places, progress, origins)
+    provenances = {name: recodings[name].provenance for name in parts}
+    made = table.make(parts, grant, places, progress, provenances)
     return MethodOutput(made, parts, {name: _draws(recodings[name]) for name in parts})
 
 
 def _draws(recoding: Recoding) -> tuple[int, ...]:
     """How many draws each new group has, as far as anybody knows."""
-    draws, blurred = recoding.origin.draws(np.arange(recoding.new.cells), recoding.new.cells)
+    draws, blurred = recoding.provenance.draws(np.arange(recoding.new.cells), recoding.new.cells)
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 

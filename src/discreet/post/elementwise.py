@@ -1,4 +1,4 @@
-"""Logarithms, exponentials and sines number by number, by the C library: NumPy's own differ between processors."""
+"""Elementwise logarithm, exponential and sine by the C library: NumPy's own differ between processors."""
 
 from __future__ import annotations
 

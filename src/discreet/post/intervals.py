@@ -1,9 +1,9 @@
-"""Confidence limits for percentiles of the noise-free histogram, from the protected one alone. Proof: intervals.md.
+"""Confidence limits for percentiles of the noise-free histogram, from the protected histogram. Proof: intervals.md.
 
 Let x be the true histogram, x̃ = x + K the protected one, each K_i the sum of s discrete Laplace draws. For a value v
 at fraction f of bin J put c_i = 1 − y (i < J), f − y (i = J), −y (i > J), and G(v) = Σ c_i·x_i. The percentile v* by
-Eq. 4 has G(v*) = 0, so G̃(v*) = Σ c_i·K_i = W: a distribution that depends on (J, f), not on the data. The limits are the first
-and the last v with |G̃(v)| ≤ t(v), where P(|W| ≤ t) ≥ level for every f of the PARTS-th of the bin that v lies in.
+Eq. 4 has G(v*) = 0, so G̃(v*) = Σ c_i·K_i = W is a pivot: its distribution depends on (J, f), not on the data. The
+limits are the first and the last v with |G̃(v)| ≤ t(v), where P(|W| ≤ t) ≥ level for every f in v's part of the bin.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from discreet.post.laplace_sum import (
 )
 from discreet.post.percentiles import Floats, Int64s, checked_counts, percentiles
 
-PARTS = 8  # of a bin: t is constant on each
+PARTS = 8  # of a bin: t is constant on each part
 SEVERAL, WIDE = 8, 8.0  # summands and standard deviation of W from which the expansion is accurate
-FINEST = 0.125  # the rate whose bounds, stretched, stand for all smaller ones
+FINEST = 0.125  # for smaller rates the bounds at this rate are rescaled
 SLACK = 2.0**-30  # against rounding: |G̃| = t exactly has positive probability
 NINE_TENTHS = Fraction(9, 10)
 Thresholds = tuple[
@@ -57,7 +57,9 @@ def limits(
     check_level(level)
     sums, table = np.unique(np.broadcast_to(np.asarray(summands, np.int64), len(histograms)), return_inverse=True)
     if sums.size and sums[0] < 1:
-        raise ParameterError("a histogram is a sum of at least one cell", where="summands", do="count the cells summed")
+        raise ParameterError(
+            "a histogram is a sum of at least one cell", where="summands", do="give the number of cells summed"
+        )
     roots = np.sqrt(sums)
     low, high = np.empty_like(estimates), np.empty_like(estimates)
     for p, point in enumerate(points):
@@ -69,7 +71,7 @@ def limits(
 
 
 def round_outward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Whole dollars that lose no coverage: ⌊low⌋ and ⌈high⌉."""
+    """Limits rounded outwards to integers, which cannot reduce coverage: ⌊low⌋ and ⌈high⌉."""
     return np.floor(low), np.ceil(high)
 
 
@@ -99,7 +101,7 @@ def _spreads(bins: int, y: Fraction) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _expanded(rate: float, bins: int, y: Fraction, level: Fraction) -> Floats:
-    """By Cornish and Fisher to the fourth cumulant, and half the largest step of W's lattice."""
+    """Cornish–Fisher expansion to the fourth cumulant, plus half the largest step of W's lattice."""
     z, e = expansion(level)
     squares, fourths = _spreads(bins, y)
     deviation = np.sqrt(variance(rate) * squares)
@@ -112,7 +114,7 @@ def exact_bounds(rate: float, summands: int, bins: int, y: Fraction, level: Frac
     """The smallest t (bins · PARTS) with P(|W| ≤ t at both ends of the part) ≥ level, in multiples of 1/(lattice).
 
     W = U + (f − y)·B, where B is the bin's own noise and U = (1 − y)·(noise below) − y·(noise above) lies on the
-    multiples of 1/denominator: its distribution is one Fourier transform. |W| is convex in f, so the ends decide the part.
+    multiples of 1/denominator: its distribution is one Fourier transform. |W| is convex in f, so a part's ends decide.
     """
     if rate < FINEST:
         stretch = sqrt(variance(rate) / variance(FINEST))
@@ -141,7 +143,7 @@ def _smallest(cumulated: Floats, own: Floats, unit: int, ends: Int64s, level: fl
     tau = 0
     for part in range(bounds.shape[0]):
         step = 1
-        short = tau  # will not suffice
+        short = tau  # too small
         while short >= 0 and _mass(cumulated, own, unit, ends[part], ends[part + 1], short) >= level:
             tau, short, step = short, max(short - step, -1), 2 * step
         step = 1

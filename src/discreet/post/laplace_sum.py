@@ -1,4 +1,4 @@
-"""The distribution of a sum of N independent discrete Laplace draws of one rate: its probabilities and its margins.
+"""Distribution of a sum of N independent discrete Laplace draws of one rate: probabilities and margins of error.
 
 With a = e^−rate the characteristic function of one draw is (1 − a)²/(1 − 2a·cos θ + a²) = 1/(1 + 2V·sin²(θ/2)), where
 V = 2a/(1 − a)² is its variance; the fourth cumulant is V(1 + 3V). The sum's probabilities are the Fourier transform of
@@ -17,17 +17,19 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 
-OUTSIDE = 40.0  # −ln of the mass that the transform may fold back
-WIDEST = 2**19  # of a support that is inverse_transform
-MANY = 256  # summands from which the expansion serves where the transform would be too wide
-COARSE = Fraction(1, 1024)  # the rate whose distribution, stretched, stands for all smaller ones
-SILENT = 64.0  # the rate that stands for all larger ones: no sum of 10^12 such draws differs from 0 at any level
+OUTSIDE = 40.0  # −ln of the aliased mass of the transform
+WIDEST = 2**19  # largest support that is computed by Fourier transform
+MANY = 256  # summands from which an expansion replaces a transform that would be too wide
+COARSE = Fraction(1, 1024)  # for smaller rates the distribution at this rate is rescaled
+SILENT = 64.0  # larger rates are treated as this one: a sum of 10^12 such draws is 0 at any level in use
 
 
 def clamped_rate(rate: Fraction) -> float:
-    """The rate in double precision, with a ceiling above which exponentials would overflow."""
+    """The rate in double precision, clamped to SILENT: exponentials would overflow."""
     if rate <= 0:
-        raise ParameterError("the rate of the noise is not positive", where="rate", do="give that of the measurement")
+        raise ParameterError(
+            "the rate of the noise is not positive", where="rate", do="give the rate of the noisy measurement"
+        )
     return float(min(rate, Fraction(SILENT)))
 
 
@@ -49,7 +51,7 @@ def log_phi(rate: float, angles: Floats) -> Floats:
 
 
 def support_radius(rate: float, summands: int) -> int:
-    """An m with P(|sum| > m) ≤ 2·e^−40: the best Chernoff bound over a grid of tilts λ < rate."""
+    """An m with P(|sum| > m) ≤ 2·e^−40: the smallest Chernoff bound over a grid of tilts λ < rate."""
     if summands == 0:
         return 0
     tilts = rate * np.arange(1, 64) / 64
@@ -90,7 +92,7 @@ def check_level(level: Fraction) -> None:
     """A level is an exact fraction strictly between 0 and 1."""
     if type(level) is not Fraction:
         raise ParameterError(
-            f"a level is an exact fraction, found a {type(level).__name__}",
+            f"a level is an exact fraction, not a {type(level).__name__}",
             where="level",
             do="write Fraction(19, 20) for 0.95",
         )
@@ -100,7 +102,9 @@ def check_level(level: Fraction) -> None:
 
 @lru_cache(maxsize=4096)
 def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10)) -> int:
-    """The smallest m with P(|sum| ≤ m) ≥ level; by stretching or expansion where the support is too wide to transform.
+    """Margin of error: the smallest m with P(|sum| ≤ m) ≥ level; approximate where the support is too wide.
+
+    Beyond WIDEST it is a Cornish–Fisher expansion for MANY and more summands, else a rescaled distribution.
 
     >>> count_margin(Fraction(1), 1), count_margin(Fraction(1), 21)
     (2, 10)
@@ -120,7 +124,7 @@ def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10
 
 @lru_cache(maxsize=4096)
 def upper_tail(rate: Fraction, summands: int, least: int) -> float:
-    """P(sum ≥ least), least > 0; by the normal distribution where the support is too wide to transform.
+    """P(sum ≥ least), least > 0; by the normal approximation where the support is too wide.
 
     >>> round(upper_tail(Fraction(1), 1, 1), 6)  # a/(1 + a), a = 1/e
     0.268941

@@ -1,4 +1,4 @@
-"""Percentiles of a protected histogram (000, Eq. 4), with the total over all M bins where the paper prints J.
+"""Percentiles of a protected histogram (PSEO Beta Appendix, Eq. 4, corrected: the total is over all M bins, not J).
 
 With C_j the sum of the first j bins and T = C_M > 0, percentile y lies in the smallest bin J with y·T ≤ C_J, at the
 fraction f = (y·T − C_{J−1})/q_J of its width. Such a bin exists because y·T ≤ T, and as C_{J−1} < y·T it has q_J > 0
@@ -19,9 +19,9 @@ from discreet.noise.jit import compiled
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LARGEST_DENOMINATOR = 1000  # of a point: per mille
+LARGEST_DENOMINATOR = 1000  # of a percentile point: per mille
 LARGEST_SUM = 2**62
-NO_BIN = -1  # the bin of a percentile whose histogram has no positive total
+NO_BIN = -1  # where the histogram has no positive total
 
 
 def percentiles(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> Floats:
@@ -52,7 +52,7 @@ def interpolate(bin_numbers: Int64s, fractions: Floats, bins: Bins) -> Floats:
 
 
 def to_dollars(amounts: Floats) -> Floats:
-    """Whole units, halves upwards: ⌊x + 1/2⌋; NaN stays NaN.
+    """Rounded to integers, halves upwards: ⌊x + 1/2⌋; NaN stays NaN.
 
     >>> to_dollars(np.array([49604.5, 49605.49])).tolist()
     [49605.0, 49605.0]
@@ -62,7 +62,7 @@ def to_dollars(amounts: Floats) -> Floats:
 
 
 def checked_counts(counts: Int64s, bins: Bins) -> Int64s:
-    """The same histograms, contiguous, if they fit the bins and no partial sum of theirs can leave 64 bits."""
+    """The histograms, contiguous; refused unless they fit the bins and no partial sum can overflow 64 bits."""
     if counts.dtype != np.int64 or counts.ndim != 2 or counts.shape[1] != bins.count:
         raise ParameterError(
             f"histograms are int64 arrays of shape (cells, {bins.count})", where="histogram", do="convert them"
@@ -76,7 +76,7 @@ def _terms(points: tuple[Fraction, ...]) -> tuple[list[int], list[int]]:
     for point in points:
         if type(point) is not Fraction or not 0 < point < 1 or point.denominator > LARGEST_DENOMINATOR:
             raise ParameterError(
-                f"{point} is no fraction between 0 and 1 of at most {LARGEST_DENOMINATOR} parts",
+                f"{point} is not a fraction between 0 and 1 with a denominator of at most {LARGEST_DENOMINATOR}",
                 where="percentiles",
                 do="give the median as Fraction(1, 2)",
             )
@@ -98,10 +98,10 @@ def _places(counts: Int64s, numerators: Int64s, denominators: Int64s, bin_number
             share = numerators[p] * (total % denominators[p])
             whole = numerators[p] * (total // denominators[p]) + share // denominators[p]
             rest = share % denominators[p]
-            needed = whole + np.int64(rest > 0)
+            target = whole + np.int64(rest > 0)
             before = np.int64(0)
             for j in range(counts.shape[1]):
-                if before + counts[cell, j] >= needed:
+                if before + counts[cell, j] >= target:
                     part = np.float64(whole - before) + np.float64(rest) / np.float64(denominators[p])
                     bin_numbers[cell, p] = j
                     fractions[cell, p] = min(part / np.float64(counts[cell, j]), 1.0)

@@ -1,7 +1,7 @@
-"""Sums and functions with the same last bits on every processor: published numbers are made of these (ADR 0061).
+"""Inner products and norms with identical bits on every processor, for published numbers (ADR 0061).
 
-BLAS adds up in another order on another processor, and NumPy's own logarithms, exponentials and sines round otherwise.
-`np.add.reduce` and compiled loops do neither.
+The summation order of BLAS and the rounding of NumPy's logarithms, exponentials and sines depend on the processor;
+`np.add.reduce` and compiled loops do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pure functions of protected integers. They stand next to the unbiased measurement, never in its place."""
+"""Post-processing of protected integers, published in addition to the unbiased noisy count, never instead of it."""
 
 from __future__ import annotations
 

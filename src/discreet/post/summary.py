@@ -1,6 +1,6 @@
-"""What is published of a protected histogram: a count, percentiles, their limits; nothing at all of a small cell.
+"""Summaries of protected histograms: count, percentiles and their limits, and suppression of small cells.
 
-Everything here is computed from protected numbers and public borders, so it costs nothing.
+Post-processing: computed from protected numbers and public bins alone, no additional ε.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEVEL = Fraction(9, 10)
 
 @dataclass(frozen=True)
 class SummaryParameters:
-    """What is parameters of every cell, and the distribution of the noise in its bins."""
+    """What is computed for every cell, and the rate of the noise in its bins."""
 
     bins: Bins
     points: tuple[Fraction, ...]
@@ -33,7 +33,7 @@ class SummaryParameters:
 
 @dataclass(frozen=True)
 class Summary:
-    """One row a cell. What a suppressed cell has here must not be shown."""
+    """Arrays with one row per cell. The numbers of suppressed cells are placeholders and must not be published."""
 
     published: Flags
     counts: Int64s
@@ -49,7 +49,7 @@ class Summary:
 
     @staticmethod
     def concatenate(parts: Sequence[Summary]) -> Summary:
-        """Several pieces of a level as one."""
+        """The parts of a level in one summary."""
         return Summary(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Summary)))
 
 
@@ -60,11 +60,13 @@ def summarise(
     suppressed: Flags,
     estimates: Floats | None = None,
 ) -> Summary:
-    """Percentiles as published by the Census Bureau (000, Eq. 4), with the 30 rule on the protected count; or others'
-    estimates of them, as far as they lie within the limits."""
+    """Percentiles by PSEO's rule (PSEO Beta Appendix, Eq. 4), suppressed below a threshold of the protected count.
+
+    `estimates` replace those percentiles, clamped to the limits.
+    """
     counts = histograms.sum(axis=1)
     published = (counts >= parameters.suppress_below) & ~suppressed
-    shown = np.where(published[:, None], histograms, 1)  # any histogram with a positive total: it is not shown
+    shown = np.where(published[:, None], histograms, 1)  # placeholder with a positive total: it is not published
     low, high = round_outward(*limits(shown, parameters.bins, parameters.points, parameters.rate, summands, LEVEL))
     edges = np.array(parameters.bins.edges)
     if estimates is None:
@@ -87,6 +89,6 @@ def summarise(
 
 
 def margins(rate: Fraction, draws: Int64s) -> Int64s:
-    """The margin of error of a sum of so many draws, for each cell."""
+    """The 90% margin of error of a sum of this many draws, for each cell."""
     distinct, place = np.unique(draws, return_inverse=True)
     return np.array([count_margin(rate, int(n), LEVEL) for n in distinct], np.int64)[place]

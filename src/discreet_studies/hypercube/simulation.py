@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.formatting import Observer
-from discreet.methods.hypercube.calibration import Controlled, Raking, calibrate
+from discreet.methods.hypercube.calibration import ControlTotals, RakingOptions, calibrate
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.regression import fit
 from discreet.noise.jit import compiled
@@ -93,7 +93,7 @@ Flags = NDArray[np.bool_]
 TOLERANCES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5)
 SHARE = CONVERGED / RUNS  # 22.4%
 CONTROL = DiscreteLaplace(Fraction(1))  # noise of each control, where controls are perturbed
-RAKING = Raking(tolerance=1e-3, cycles=CYCLES)  # to controls that were perturbed and reconciled
+RAKING = RakingOptions(tolerance=1e-3, cycles=CYCLES)  # to controls that were perturbed and reconciled
 PATIENCE, PATIENT_RUNS = (CYCLES, 30, 100, 300), 100  # cycles, and runs that are given so many
 POOLED = Pooled(SHAPE)
 MARGINS = tuple(Margin.over(SHAPE, [place]) for place in range(len(SHAPE)))
@@ -273,13 +273,13 @@ class _Raker:
         return RakedRuns(*map(np.array, zip(*self._rows, strict=True)))
 
 
-def _perturbed(targets: list[Floats], run: int, seed: int) -> list[Controlled]:
+def _perturbed(targets: list[Floats], run: int, seed: int) -> list[ControlTotals]:
     """Each margin with noise of its own."""
     source, first = stream(f"controls, seed {seed}"), run * sum(SHAPE)
     controls = []
     for margin, target in zip(MARGINS, targets, strict=True):
         noise = CONTROL.draw(source, first, margin.cells)
-        controls.append(Controlled(margin, target + noise, CONTROL.variance()))
+        controls.append(ControlTotals(margin, target + noise, CONTROL.variance()))
         first += margin.cells
     return controls
 

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from discreet.methods.sensitivity.statistics import Floats, Worst
+from discreet.methods.sensitivity.statistics import Floats, WorstRecord
 from discreet.methods.sensitivity.utility.envelope_plots import (
     BEFORE,
     arrow,
@@ -186,7 +186,7 @@ def global_plot(title: str) -> Any:
     axes = axis("x", "x", (0.0, 1.0)), axis("y", "y", (-1.0, 2.0))
     for spread in SPREADS:
         x, y = _tight(spread)
-        worst = Worst(added=True, point=(0.0, 1.0), change=0.0)
+        worst = WorstRecord(added=True, point=(0.0, 1.0), change=0.0)
         before, after = fitted(x, y), changed(x, y, worst)
         picture = alt.layer(
             dots(x, y, *axes),

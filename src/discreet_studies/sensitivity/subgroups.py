@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Search, Worst
+from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Search, WorstRecord
 from discreet.synth.atlas import GENDERS, GROUPS, RACES, Atlas
 from discreet_studies.sensitivity.cells import (
     LEAST,
@@ -188,7 +188,7 @@ class Example:
     x: Floats
     y: Floats
     theta: float
-    worst: Worst
+    worst: WorstRecord
 
 
 def example(found: Subgroups) -> Example | None:

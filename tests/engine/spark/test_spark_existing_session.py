@@ -194,7 +194,7 @@ def test_a_failure_quotes_nothing(bureau: Bureau, spark: Spark) -> None:
     table = pa.table({"cell": [1, 2], "who": [SECRET_PERSON, SECRET_CODE]})
     try:
         with open_engine("duckdb", spark.session) as engine:
-            stored = engine.store(engine.load_public(table))
+            stored = engine.store(engine.load_table(table))
             with pytest.raises(
                 EngineError, match=r"a worker failed \(ValueError in test_spark_existing_session.py"
             ) as e:
@@ -215,7 +215,7 @@ def test_pyspark_prints_nothing(spark: Spark) -> None:
     spark.session.conf.set("spark.sql.ansi.enabled", "true")
     try:
         with open_engine("duckdb", spark.session) as engine:
-            public = engine.load_public(table)
+            public = engine.load_table(table)
             with pytest.raises(EngineError, match="redacted") as error:
                 list(engine.batches(public.select(who=public.who.cast("int64"))))
         assert SECRET_PERSON not in f"{error.value!r} {printed.getvalue()}"

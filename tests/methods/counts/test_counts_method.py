@@ -1,4 +1,4 @@
-"""Protected counts as a whole: the published noise has the stated distribution, and neighbours differ by what is stated."""
+"""Counts end to end: the noise has the stated distribution, and neighbouring releases differ as stated."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_epsilon_is_the_cost_of_a_person_so_the_noise_grows_with_max_records(tmp
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_neighbours_under_the_same_key_differ_by_the_person_alone(tmp_path: Path, form: str) -> None:
-    """The noise belongs to the cell: taking a person out moves her cells by her kept records, and nothing else."""
+    """The noise is the cell's own: removing a person changes her cells by her used records, and nothing else."""
     rows = [(str(i % 7), str(i % 11), f"p{i % 40}") for i in range(200)] + [(str(i), "5", "target") for i in range(9)]
     full = pa.table(dict(zip(("x", "y", "who"), map(list, zip(*rows, strict=True)), strict=True)))
     without = full.slice(0, 200)
@@ -99,7 +99,7 @@ def test_neighbours_under_the_same_key_differ_by_the_person_alone(tmp_path: Path
     assert set(np.flatnonzero(moved)) <= {x * 200 + 5 for x in range(9)}
 
 
-def test_the_law_keeps_the_promise_for_every_shift() -> None:
+def test_the_distribution_satisfies_the_guarantee_for_every_shift() -> None:
     """P(k)/P(k − s) ≤ e^(ε·s/max_records) for every k and 1 ≤ s ≤ max_records, on the exact tails."""
     method = CountsMethod(Counts(name="t", by=[], epsilon="1.5"), Domain(()), Person(column="who", max_records=3))
     tail = [1.0, *(float(method.distribution.tail(m)) for m in range(1, 40))]
@@ -108,7 +108,7 @@ def test_the_law_keeps_the_promise_for_every_shift() -> None:
         for k in range(-20, 21):
             ratio = mass[abs(k)] / mass[abs(k - shift)]
             assert ratio <= np.exp(1.5 * shift / 3) * (1 + 1e-9)
-    assert mass[5] / mass[8] == pytest.approx(np.exp(1.5))  # and the bound is reached
+    assert mass[5] / mass[8] == pytest.approx(np.exp(1.5))  # and the bound is attained
 
 
 def test_units_that_geometric_noise_cannot_protect_are_refused() -> None:
@@ -127,7 +127,7 @@ def test_an_attribute_may_not_take_a_published_column_name() -> None:
         CountsMethod(Counts(name="t", by=["count"], epsilon="1"), domain, Record())
 
 
-def test_dense_tables_too_large_to_visit_are_offered_the_sparse_form() -> None:
+def test_dense_tables_too_large_to_enumerate_are_offered_the_sparse_form() -> None:
     attributes = tuple(
         ValuesDomain(values=[str(i) for i in range(5000)]).attributes(name, Path())[0] for name in ("a", "b", "c")
     )
@@ -136,7 +136,7 @@ def test_dense_tables_too_large_to_visit_are_offered_the_sparse_form() -> None:
     CountsMethod(Counts(name="t", by=["a", "b", "c"], epsilon="14", form="sparse"), Domain(attributes), Record())
 
 
-def test_rounded_and_nonnegative_stand_next_to_the_measurement(agency: Agency) -> None:
+def test_rounded_and_nonnegative_are_published_with_the_noisy_count(agency: Agency) -> None:
     table = {"name": "t", "method": "counts", "by": ["state"], "epsilon": "1", "nonnegative": True, "round_to": 5}
     agency.write(graduates().slice(0, 0))
     agency.release(tables=[table]).run(agency.folder / "out")

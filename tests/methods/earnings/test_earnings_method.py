@@ -1,4 +1,4 @@
-"""Earnings as a whole: what is published obeys its own rules, the noise has the stated distribution, and sums are sums."""
+"""Earnings end to end: published tables are consistent, the noise has the stated distribution, sums are exact."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def cells_of(level: str) -> list[tuple[str, ...]]:
 
 
 def children() -> dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]]:
-    """The base cells that each cell of a level is made of."""
+    """The base cells of each cell of a level."""
     found: dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]] = {level: defaultdict(set) for level in LEVELS}
     for p, cohort, years in itertools.product(programmes(), COHORTS, YEARS):
         for level, coded in CODES.items():
@@ -99,7 +99,7 @@ def rows_of(published: pa.Table) -> dict[tuple[str, ...], dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Measured, Manifest]]:
-    """Published once, looked at by many: many graduates of one institution, few of another, none of the third."""
+    """Published once for many tests: many graduates of one institution, few of another, none of the third."""
     folder = tmp_path_factory.mktemp("usual")
     records = [*graduates(120, only=[LARGE]), *graduates(8, only=[SMALL], seed=8)]
     with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Mea
 
 
 def watched(patch: pytest.MonkeyPatch) -> Measured:
-    """The protected histograms that all else is made of: seen as they are taken away."""
+    """The noisy histograms from which all else is computed, captured before they are removed."""
     seen: Measured = {}
     remove = LocalFolder.remove
 
@@ -157,7 +157,9 @@ def test_percentiles_rise_and_lie_between_their_limits(files: Files, level: str)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_is_published_below_the_minimum_and_suppressed_cells_have_no_numbers(files: Files, level: str) -> None:
+def test_nothing_is_published_below_the_threshold_and_suppressed_cells_have_no_numbers(
+    files: Files, level: str
+) -> None:
     published = rows_of(read(files, level)).values()
     assert {row["status"] for row in published} == {1, 5}
     for row in published:
@@ -169,10 +171,10 @@ def test_nothing_is_published_below_the_minimum_and_suppressed_cells_have_no_num
             assert set(numbers) == {None}
 
 
-def test_suppression_follows_from_the_protected_count_and_the_list_of_the_withheld(
+def test_suppression_follows_from_the_protected_count_and_the_suppressed_codes(
     usual: tuple[Files, Measured, Manifest],
 ) -> None:
-    """Neither from how many there are nor from who they are; and cells on both sides of the minimum are there."""
+    """Suppression depends on neither true counts nor records; cells on both sides of the threshold exist."""
     files, seen, _ = usual
     for level, withheld in (("earnings", {WITHHELD}), ("schools", set())):
         counts = histograms(seen, level).sum(axis=1).tolist()
@@ -184,7 +186,7 @@ def test_suppression_follows_from_the_protected_count_and_the_list_of_the_withhe
     assert any(0 < count < 30 for count in histograms(seen, "earnings").sum(axis=1))
 
 
-def test_withheld_cells_are_suppressed_however_large(usual: tuple[Files, Measured, Manifest]) -> None:
+def test_cells_with_suppressed_codes_are_suppressed_however_large(usual: tuple[Files, Measured, Manifest]) -> None:
     files, seen, _ = usual
     counts = dict(zip(cells_of("earnings"), histograms(seen, "earnings").sum(axis=1).tolist(), strict=True))
     published = rows_of(read(files, "earnings"))
@@ -215,7 +217,7 @@ def test_margins_are_those_of_a_sum_of_that_many_draws(files: Files, level: str)
 
 
 def percentile(histogram: list[int], borders: tuple[int, ...], point: Fraction) -> Fraction:
-    """000, Eq. 4, with the total over all bins, in exact arithmetic."""
+    """PSEO Beta Appendix, Eq. 4, with the total over all bins, in exact arithmetic."""
     needed, before = point * sum(histogram), 0
     for count, lower, upper in zip(histogram, borders[:-1], borders[1:], strict=True):
         if needed <= before + count:
@@ -338,7 +340,7 @@ def test_years_that_are_not_declared_are_not_available(tmp_path: Path) -> None:
     assert files["version_pseo.simulation.txt"].startswith(b"PSEOE CO 08 2010-2013 ")
 
 
-# --- what the release says about itself -----------------------------------------------------------------------------
+# --- plan, manifest, ledger, codebook -----------------------------------------------------------------------------
 
 
 def test_the_manifest_lists_everything(usual: tuple[Files, Measured, Manifest]) -> None:
@@ -396,7 +398,7 @@ def test_the_codebook_names_every_column_of_each_file(files: Files) -> None:
 
 @pytest.fixture(scope="module")
 def plenty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Measured]]:
-    """So many graduates everywhere that every cell is published: nothing hides behind the 30 rule."""
+    """Enough graduates everywhere that every cell is published and none is suppressed."""
     folder = tmp_path_factory.mktemp("plenty")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(folder / "keys"))
@@ -432,7 +434,7 @@ def test_levels_agree_with_each_other_in_their_counts(plenty: tuple[Files, Measu
     files, _ = plenty
     totals = {level: int(np.sum(read(files, level)["count"].to_numpy())) for level in LEVELS}
     assert totals["earnings"] == totals["families"] == totals["states"]
-    assert totals["schools"] != totals["earnings"]  # measured by itself, with noise of its own
+    assert totals["schools"] != totals["earnings"]  # measured separately, with its own noise
 
 
 def test_sums_over_many_files_and_pieces_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,7 +513,7 @@ def test_published_bins_are_the_true_ones_plus_noise_of_that_rate(tmp_path: Path
 def test_levels_with_the_same_cells_and_epsilon_have_noise_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Equal noise would give the difference of two levels away, and averaging it would gain nothing."""
+    """Equal noise would reveal the difference of two levels, and averaging would gain nothing."""
     seen = watched(monkeypatch)
     empty = pa.table({n: pa.array([], pa.string()) for n in ("person_id", "cell", "pay")})
     office = Registrar(tmp_path / "office", empty)
@@ -525,7 +527,7 @@ def test_levels_with_the_same_cells_and_epsilon_have_noise_of_their_own(
 
 
 def test_the_noise_is_that_of_the_key_and_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another seed, another noise: nothing is left of the first in the second."""
+    """Another seed gives independent noise."""
     seen = watched(monkeypatch)
     office = Registrar(tmp_path / "office")
     drawn = []
@@ -542,7 +544,7 @@ def test_the_noise_is_that_of_the_key_and_the_release(tmp_path: Path, monkeypatc
 def test_neighbours_under_the_same_key_differ_by_the_person_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever is taken out moves each level's histograms by her kept records, at most max_records in sum."""
+    """Removing a person changes each level's histograms by her used records, at most max_records in L1 norm."""
     seen = watched(monkeypatch)
     others = graduates(3)
     hers: list[Record] = [("target", *record[1:6], 50_000) for record in graduates(1)][:9]
@@ -558,8 +560,8 @@ def test_neighbours_under_the_same_key_differ_by_the_person_alone(
     assert np.abs(drawn[1]["earnings"] - drawn[0]["earnings"]).sum() == 3
 
 
-def test_which_programmes_occur_does_not_show(tmp_path: Path) -> None:
-    """Two sources that have no programme in common: the same files, rows and codes, the same words about them."""
+def test_output_does_not_reveal_which_programmes_occur(tmp_path: Path) -> None:
+    """Two sources that have no programme in common: the same files, rows, codes and descriptions."""
     found = []
     for i, only in enumerate(([LARGE], [SMALL, EMPTY])):
         office = Registrar(tmp_path / f"office{i}", graduates(60, only=only))
@@ -591,7 +593,7 @@ def test_an_empty_source_is_published_like_any_other(tmp_path: Path) -> None:
 
 
 def test_records_outside_the_sample_count_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same noise with and without them: they take nobody's place either."""
+    """The same noise with and without them: they do not displace other records either."""
     seen = watched(monkeypatch)
     inside = graduates(4)
     outside = [(*record[:6], pay) for record in graduates(4) for pay in (-1, 10**7, None)]
@@ -617,7 +619,7 @@ def test_programmes_that_are_not_listed_are_dropped(tmp_path: Path, monkeypatch:
     assert all(np.array_equal(drawn[0][level], drawn[1][level]) for level in drawn[0])
 
 
-# --- crashes and strangers ------------------------------------------------------------------------------------------
+# --- crashes and changed files ----------------------------------------------------------------------------------------
 
 
 class Crash(BaseException):
@@ -635,17 +637,17 @@ def crash_after(step: int) -> Callable[[str, int, int], None]:
 STEPS = 2 + len(LEVELS) + 1  # two measured levels of one span, four tables, the layout
 
 
-def test_how_far_it_has_come_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported(tmp_path: Path) -> None:
+    reports: list[tuple[int, int]] = []
 
     def observe(name: str, done: int, total: int) -> None:
         if name == "protect earnings":
-            told.append((done, total))
+            reports.append((done, total))
 
     Registrar(tmp_path / "office").open(spec(USUAL)).run(tmp_path / "out", simulation="x", observe=observe)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert {done for done, _ in told} >= set(range(1, STEPS + 1))
-    assert {total for _, total in told} == {STEPS}
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert {done for done, _ in reports} >= set(range(1, STEPS + 1))
+    assert {total for _, total in reports} == {STEPS}
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
@@ -721,10 +723,10 @@ def test_simulated_measurements_are_marked_and_real_ones_are_not(tmp_path: Path)
     assert not [name for name in made.files if "simulation" in name or "measured" in name]
 
 
-def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
+def test_protected_values_carry_the_guarantee_of_their_measurements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything that is written came over the wall under the level's own guarantee."""
+    """Everything that is written was protected under the level's own guarantee."""
     seen: dict[str, set[Fraction]] = defaultdict(set)
     written = tables.write_table
 
@@ -750,7 +752,7 @@ def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
 # --- odd shapes -----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_everybody_alone(tmp_path: Path) -> None:
+def test_a_table_of_one_cell(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(10))
     files = office.published(spec(table(by=[], bins="pseo", percentiles=["12.5", "99.9"])))
     (row,) = read(files, "earnings").to_pylist()
@@ -760,13 +762,13 @@ def test_a_table_of_everybody_alone(tmp_path: Path) -> None:
     assert row["p12_5"] < row["p99_9"]
 
 
-@pytest.mark.parametrize("suppress_below", [1, 10**9])
-def test_the_least_and_the_largest_minimum(tmp_path: Path, minimum: int) -> None:
+@pytest.mark.parametrize("threshold", [1, 10**9])
+def test_the_smallest_and_the_largest_suppression_threshold(tmp_path: Path, threshold: int) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
-    published = rows_of(read(office.published(spec(table(suppress_below=minimum))), "earnings")).values()
-    if minimum > 1:
+    published = rows_of(read(office.published(spec(table(suppress_below=threshold))), "earnings")).values()
+    if threshold > 1:
         assert {row["status"] for row in published} == {5}
-    assert all(row["count"] >= minimum for row in published if row["status"] == 1)
+    assert all(row["count"] >= threshold for row in published if row["status"] == 1)
 
 
 def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path) -> None:
@@ -786,8 +788,10 @@ def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path)
     assert files["areas.simulation.csv"] == files["regions.simulation.csv"]
 
 
-def test_what_is_refused_too_late_says_that_it_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It should have been refused before; whoever meets it must not believe that nothing happened."""
+def test_a_refusal_after_the_reservation_says_that_epsilon_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It should have been refused earlier; the message must not suggest that nothing was spent."""
 
     def refuse(*_: object) -> None:
         raise ParameterError("a bound that nobody thought of", where="here")

@@ -1,4 +1,4 @@
-"""The estimator that borrows, end to end: the same protected numbers, other percentiles, the same rules."""
+"""The estimator `shrunk` end to end: the same noisy bins, other percentiles, the same limits and suppression."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_differs_from_the_published_rule(tables: dict[str, pa.Table]) -> None
     assert inside.all()  # the limits are those of the histogram, whoever estimates
 
 
-def test_families_must_be_made_of_whole_cells(tmp_path: Path) -> None:
+def test_families_must_consist_of_whole_cells(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
     for similar in ([["grad_cohort", "school"]], [["school", "years_after"], ["years_after"]], [["nobody"]]):
         with pytest.raises(DiscreetError) as refusal:
@@ -77,7 +77,7 @@ def test_families_must_be_made_of_whole_cells(tmp_path: Path) -> None:
         office.open(spec(table(borrow_from=[["years_after"]]))).plan()
 
 
-def test_one_bin_has_nothing_to_borrow(tmp_path: Path) -> None:
+def test_the_estimator_needs_two_bins(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
     with pytest.raises(DiscreetError, match="needs two bins or more"):
         office.open(spec(table(estimator="shrunk", bins={"edges": [1, 100]}))).plan()

@@ -1,4 +1,4 @@
-"""Earnings published in an object store: the measurements that workers leave there are read, and gone in the end."""
+"""Earnings published in an object store: workers' measurements are read from there, and removed at the end."""
 
 from __future__ import annotations
 

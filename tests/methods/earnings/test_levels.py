@@ -1,4 +1,4 @@
-"""Levels: which are measured, what the others add up, and how many draws are in each of their bins."""
+"""Levels: measured ones, sources of derived ones, and the number of draws in each bin."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_level_may_add_up_a_measured_one_that_is_not_the_table(places: dict[st
     found = resolved(places, level("x", "tract", "year", epsilon="1"), level("y", "county", "year"), **base)
     assert isinstance(found[2], DerivedLevel)
     assert found[2].source.name == "x"
-    with pytest.raises(DomainError, match="not made of whole cells of 'blocks'"):
+    with pytest.raises(DomainError, match="not consist of whole cells of 'blocks'"):
         resolved(places, level("y", "county", "year", sum_of="blocks"), **base)
 
 
@@ -124,7 +124,7 @@ def test_cells_that_nothing_adds_up_to_are_no_sum(places: dict[str, Attribute], 
     path = tmp_path / "side.csv"
     path.write_text("block,side\n1a,west\n1b,west\n1c,west\n2a,west\n3a,east\n3b,east\n")
     side = levels(path, ["block", "side"], "block", None, "", "sides")[1]
-    with pytest.raises(DomainError, match="is not made of whole cells of 'blocks'"):
+    with pytest.raises(DomainError, match="does not consist of whole cells of 'blocks'"):
         resolved({**places, "side": side}, level("odd", "county", "side"))
     (_, alone) = resolved({**places, "side": side}, level("sides", "side"))
     assert alone.summands.tolist() == [8, 4]

@@ -1,4 +1,4 @@
-"""Smoothed histograms: what they gain, whom they must not harm, and the distributions they obey."""
+"""Shrunk histograms: gains, errors of atypical cells, and properties of the estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
-from discreet.methods.earnings.shrinkage import estimate, smoothed
+from discreet.methods.earnings.shrinkage import estimate, smooth
 from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
@@ -111,7 +111,7 @@ def test_a_bin_below_nothing_becomes_small_and_a_lump_stays() -> None:
     counts = np.tile(np.array([20, 20, 15, 10, 1], np.int64), (200, 1))
     counts[0, 4] = -2
     counts[1] = [5, 5, 60, 5, 5]
-    found = smoothed(counts, [], 1.0)
+    found = smooth(counts, [], 1.0)
     assert 0 < found[0, 4] < 1
     assert found[1, 2] > 50
     assert np.abs(found[2:] - counts[2:]).max() < 0.5
@@ -120,7 +120,7 @@ def test_a_bin_below_nothing_becomes_small_and_a_lump_stays() -> None:
 def test_sums_of_several_draws_are_trusted_less() -> None:
     noisy = world().protected(1.0, 5)
     family = world().families
-    shift = [np.abs(smoothed(noisy, family, 1.0, s) - noisy).mean() for s in (1, 4, 16)]
+    shift = [np.abs(smooth(noisy, family, 1.0, s) - noisy).mean() for s in (1, 4, 16)]
     assert shift[0] < shift[1] < shift[2]
 
 
@@ -141,14 +141,14 @@ def test_ordered_finite_within_the_borders(counts: NDArray[np.int64], rate: floa
 def test_order_of_cells_and_names_of_families_do_not_matter(counts: NDArray[np.int64], seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(counts))
     family = np.arange(len(counts)) % 2
-    plain = smoothed(counts, [family], 1.0)
-    np.testing.assert_allclose(smoothed(counts[order], [7 - 5 * family[order]], 1.0), plain[order], atol=1e-6)
-    assert np.array_equal(smoothed(counts, [family], 1.0), plain)
+    plain = smooth(counts, [family], 1.0)
+    np.testing.assert_allclose(smooth(counts[order], [7 - 5 * family[order]], 1.0), plain[order], atol=1e-6)
+    assert np.array_equal(smooth(counts, [family], 1.0), plain)
 
 
 def test_large_counts_do_not_overflow() -> None:
     counts = np.array([[2**50, 2**50, 0, 5, -7], [3, 9, 2, 5, 2**40]], np.int64)
-    assert np.isfinite(smoothed(counts, [np.array([0, 1])], 0.5)).all()
+    assert np.isfinite(smooth(counts, [np.array([0, 1])], 0.5)).all()
 
 
 def test_no_cells_give_no_percentiles() -> None:

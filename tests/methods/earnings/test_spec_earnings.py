@@ -1,4 +1,4 @@
-"""How a table of earnings is declared: what is accepted, and every refusal in one line: what, where, and what to do."""
+"""Declarations of earnings tables: what is accepted, and every refusal: what, where, and what to do."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def refusal(kind: type[DiscreetError], said: Callable[[], object]) -> DiscreetEr
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_table_is_without_further_words(declare: Declare) -> None:
+def test_defaults(declare: Declare) -> None:
     found = declare(table(bins=...)).spec
     assert found.percentiles == [25, 50, 75]
     assert found.suppress_below == 30
@@ -142,8 +142,8 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "estimator": ({"estimator": "best"}, "tables[0].estimator", "pseo"),
     "no percentiles": ({"percentiles": []}, "tables[0].percentiles", "at least"),
-    "percentiles that fall": ({"percentiles": [50, 25]}, "tables[0]", "each above the one before"),
-    "a percentile twice": ({"percentiles": [50, 50]}, "tables[0]", "each above the one before"),
+    "percentiles that fall": ({"percentiles": [50, 25]}, "tables[0]", "in ascending order"),
+    "a percentile twice": ({"percentiles": [50, 50]}, "tables[0]", "in ascending order"),
     "percentile 0": ({"percentiles": [0, 50]}, "tables[0].percentiles", "must be above 0, found 0"),
     "percentile 100": ({"percentiles": [50, 100]}, "tables[0]", "between 0 and 100"),
     "two decimals": ({"percentiles": ["12.25"]}, "tables[0]", "at most one decimal"),
@@ -184,12 +184,12 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "both measured and summed": (
         {"levels": [{**FAMILY, "epsilon": "1", "sum_of": "earnings"}]},
         "tables[0].levels[0]",
-        "either measured, with `epsilon`, or the `sum_of` another level",
+        "has both `epsilon` (own noise) and `sum_of`",
     ),
     "the sum of nothing": (
         {"levels": [{**FAMILY, "sum_of": "nobody"}]},
         "tables[0]",
-        "level 'families' is the sum of 'nobody', which is no measured level of this table",
+        "level 'families' is the sum of 'nobody', which is no level of this table with an epsilon",
     ),
     "two levels of one name": ({"levels": [FAMILY, FAMILY]}, "tables[0]", "two levels are called 'families'"),
     "a level called like its table": (
@@ -246,7 +246,7 @@ def test_levels_are_by_declared_attributes(declare: Declare) -> None:
 
 def test_the_column_that_is_withheld_is_published(declare: Declare) -> None:
     found = refusal(SpecError, lambda: declare(table(suppress_codes={"cip2": ["01"]})))
-    assert found.what == "withholds 'cip2', which it does not publish"
+    assert found.what == "suppresses codes of 'cip2', which it does not publish"
     assert found.where == "table earnings"
     assert found.do == "name one of institution, degree_level, cip4, grad_cohort, years_after"
     found = refusal(SpecError, lambda: declare(table(levels=[{**FAMILY, "suppress_codes": {"cip4": ["01.01"]}}])))
@@ -255,7 +255,7 @@ def test_the_column_that_is_withheld_is_published(declare: Declare) -> None:
 
 def test_the_code_that_is_withheld_is_a_category(declare: Declare) -> None:
     found = refusal(SpecError, lambda: declare(table(suppress_codes={"degree_level": ["05", "07"]})))
-    assert found.what == "withholds degree_level '07', which is no category"
+    assert found.what == "suppresses degree_level '07', which is no declared category"
     assert found.where == "table earnings"
 
 
@@ -275,7 +275,7 @@ def test_a_refused_code_comes_with_advice(declare: Declare) -> None:
 def test_a_level_that_is_no_sum_needs_an_epsilon(declare: Declare, level: dict[str, Any], source: str) -> None:
     domains = {**DOMAINS, "region": {"values": ["n", "s"]}}
     found = refusal(DomainError, lambda: declare(table(levels=[{"name": "x", **level}]), domains=domains))
-    assert found.what == f"is not made of whole cells of {source}"
+    assert found.what == f"does not consist of whole cells of {source}"
     assert found.where == "tables.earnings.levels.x"
     assert "give it an `epsilon`" in found.do
     declare(table(levels=[{"name": "x", "by": level["by"], "epsilon": "1"}]), domains=domains)
@@ -284,7 +284,7 @@ def test_a_level_that_is_no_sum_needs_an_epsilon(declare: Declare, level: dict[s
 def test_a_level_that_is_no_sum_of_any_names_all_that_were_tried(declare: Declare) -> None:
     levels = [{"name": "s", "by": ["school"], "epsilon": "1"}, {"name": "x", "by": ["programme"]}]
     found = refusal(DomainError, lambda: declare(table(levels=levels)))
-    assert found.what == "is not made of whole cells of 'earnings' or 's'"
+    assert found.what == "does not consist of whole cells of 'earnings' or 's'"
 
 
 @pytest.mark.parametrize("sum_of", ["families", "x"])
@@ -294,7 +294,7 @@ def test_a_sum_is_of_a_measured_level(declare: Declare, sum_of: str) -> None:
     refusal(DiscreetError, lambda: declare(table(levels=levels)))
 
 
-def test_geometric_noise_does_not_hide_the_size_of_an_establishment(declare: Declare) -> None:
+def test_geometric_noise_does_not_protect_the_size_of_an_establishment(declare: Declare) -> None:
     unit = {"establishment": "e", "alpha": "0.1", "adversary": "weak"}
     found = refusal(GuaranteeError, lambda: declare(unit=unit))
     assert "not the size of an establishment" in found.what
@@ -509,7 +509,7 @@ def test_refused_before_anything_is_spent(declare: Declare, case: str) -> None:
         for mean, deviation in (("1000", "1"), ("1e400", "1"), ("1", "1e400"))
     ],
 )
-def test_lognormals_beyond_doubles_are_refused_in_words(declare: Declare, bins: dict[str, Any]) -> None:
+def test_lognormals_beyond_doubles_are_refused_with_a_message(declare: Declare, bins: dict[str, Any]) -> None:
     assert "tables[0].bins" in refusal(SpecError, lambda: declare(table(bins=bins))).where
 
 

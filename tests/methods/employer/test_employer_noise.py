@@ -1,4 +1,4 @@
-"""Which noise a table of jobs gets: constants handed on, positions in the stream, and what is charged for it."""
+"""The noise of a table of jobs: its constants, positions in the stream, and cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.workplaces import STRONG, WEAK, WHOLE, Register, jobs_with_workplac
 
 F = Fraction
 ALPHA = F(1, 10)
-BOTH = {"workers": ["sex", "education"]}
+BOTH = {"worker_attributes": ["sex", "education"]}
 SMOOTH = {"name": "smooth-laplace", "delta": "0.08"}
 
 
@@ -74,7 +74,7 @@ def test_declared_parameters_reach_the_mechanism(register: Register, unit: Any, 
     assert found.guarantee().delta == (F("0.08") if table.get("mechanism") is SMOOTH else 0)
 
 
-def test_twenty_jobs_at_most_are_left_and_noise_hides_as_many(register: Register) -> None:
+def test_truncation_keeps_twenty_jobs_and_noise_protects_as_many(register: Register) -> None:
     assert method_of(register, WHOLE, mechanism="truncated").mechanism.distribution.rate == F(2, 20)  # type: ignore[attr-defined]
 
 
@@ -91,7 +91,7 @@ def drawn(register: Register, unit: Any, **table: Any) -> tuple[pa.Table, Employ
 @pytest.mark.parametrize(("unit", "shared"), [(STRONG, 8), (WEAK, 1)], ids=["strong", "weak"])
 def test_bounds_have_noise_that_no_count_has(register: Register, unit: Any, shared: int) -> None:
     """After the noise of all cells, one for each bound: noise that two numbers share would give both away."""
-    table, method, stream = drawn(register, unit, epsilon="16", largest={"epsilon": "8"}, **BOTH)
+    table, method, stream = drawn(register, unit, epsilon="16", largest_establishment={"epsilon": "8"}, **BOTH)
     rows = [row for row in jobs_with_workplaces().to_pylist() if row["workplace"] is not None]
     cells = method.domain.cells
     largest = np.zeros(cells // shared, np.int64)
@@ -119,7 +119,7 @@ def _category(attribute: Any, row: dict[str, Any]) -> int | None:
 @pytest.mark.parametrize("unit", [STRONG, WEAK], ids=["strong", "weak"])
 def test_how_work_is_cut_changes_nothing(register: Register, monkeypatch: pytest.MonkeyPatch, unit: Any) -> None:
     """Sizes that are no multiples of the eight cells which share a bound."""
-    table = {"epsilon": "16", "largest": {"epsilon": "8"}, **BOTH}
+    table = {"epsilon": "16", "largest_establishment": {"epsilon": "8"}, **BOTH}
     whole, _, _ = drawn(register, unit, **table)
     monkeypatch.setattr("discreet.methods.employer.kernel.RANGE", 12)
     ranges, _, _ = drawn(register, unit, **table)
@@ -130,7 +130,7 @@ def test_how_work_is_cut_changes_nothing(register: Register, monkeypatch: pytest
 
 
 def test_margins_are_those_of_the_bound_at_two_levels(register: Register) -> None:
-    table, method, _ = drawn(register, STRONG, largest={"epsilon": "1"})
+    table, method, _ = drawn(register, STRONG, largest_establishment={"epsilon": "1"})
     bounds = np.array(table["largest95"].to_pylist())
     assert table["moe90"].to_pylist() == method.mechanism.margin(F(19, 20), bounds).tolist()  # type: ignore[union-attr]
 
@@ -138,12 +138,12 @@ def test_margins_are_those_of_the_bound_at_two_levels(register: Register) -> Non
 @pytest.mark.parametrize("largest", [None, {"epsilon": "0.71"}])
 def test_an_alpha_with_many_digits_is_refused_before_anything_is_spent(register: Register, largest: Any) -> None:
     spec = register.spec({**STRONG, "alpha": "0.999999999999"}, epsilon="20")
-    spec["tables"][0] |= {} if largest is None else {"largest": largest}
+    spec["tables"][0] |= {} if largest is None else {"largest_establishment": largest}
     with pytest.raises(ParameterError, match="too many digits"):
         register.published(spec)
 
 
-def test_what_cannot_be_drawn_shows_before_anything_is_spent(
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
@@ -155,21 +155,21 @@ def test_what_cannot_be_drawn_shows_before_anything_is_spent(
     assert discreet.ledger(register.folder / "ledger1.sqlite").chain().releases() == {}
 
 
-def test_caveats_stand_where_they_belong(register: Register) -> None:
+def test_caveats_are_those_of_the_declaration(register: Register) -> None:
     def caveats(unit: Any, **more: Any) -> str:
         spec = register.spec(unit, **more)
         if more.get("one_file") is None and more.get("by") is None:
             spec["join"], spec["source"] = {"workers": "worker"}, dict(list(spec["source"].items())[:2])
         return " ".join(register.open(spec).plan().total.caveats)
 
-    firms, recorded = "one establishment at a time", "two cells are two establishments"
+    firms, recorded = "one establishment at a time", "two cells count as two establishments"
     assert all(firms in caveats(unit, by=["place"]) for unit in (STRONG, WEAK))
     assert firms in caveats(WHOLE, by=["place"], mechanism="truncated")
     assert recorded not in caveats(STRONG, by=["place"])
     assert recorded in caveats(STRONG, one_file=True)
     assert recorded in caveats(STRONG)  # workers are looked up, workplaces are not
-    assert "made of" not in caveats(WEAK, by=["place"])
-    assert "made of" in caveats(WEAK, by=["place"], workers=["sex"])
+    assert "composition of an establishment's workforce" not in caveats(WEAK, by=["place"])
+    assert "composition of an establishment's workforce" in caveats(WEAK, by=["place"], worker_attributes=["sex"])
 
 
 def test_too_many_cells_and_taken_names_are_refused(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tables of jobs, from three tables or one file: what is counted, what is drawn, what is promised."""
+"""Tables of jobs, from three tables or one file: counts, noise, guarantee."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discreet.noise.key import ReleaseKey
 from support.workplaces import DOMAINS, STRONG, WEAK, WHOLE, Register, jobs, jobs_with_workplaces, workers, workplaces
 
 PLACES, SECTORS = DOMAINS["place"]["values"], DOMAINS["sector"]["values"]
-BOTH = {"workers": ["sex", "education"]}
+BOTH = {"worker_attributes": ["sex", "education"]}
 KEY = ReleaseKey.simulation("suite")
 
 
@@ -100,7 +100,7 @@ def test_establishment_marginal(register: Register, one_file: bool, mechanism: A
     assert any("two establishments" in caveat for caveat in manifest["guarantee"]["caveats"]) == one_file
 
 
-def test_weak_worker_marginal_pays_for_every_cell(register: Register) -> None:
+def test_weak_worker_cells_compose_sequentially(register: Register) -> None:
     spec = register.spec(WEAK, epsilon="16", **BOTH)
     table, manifest = run(register, spec)
     attributes = ["place", "sector", "sex", "education"]
@@ -154,7 +154,7 @@ def test_whole_establishments_and_truncation(register: Register) -> None:
     assert sum(n for n, _ in rows) == sum(found["n"].values()) <= 25
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
     assert len(set(table["moe90"].to_pylist())) == 1
-    assert any("left out" in caveat for caveat in manifest["guarantee"]["caveats"])
+    assert any("excluded from the counts" in caveat for caveat in manifest["guarantee"]["caveats"])
 
 
 def test_a_worker_listed_twice_makes_no_second_job(register: Register) -> None:
@@ -186,9 +186,9 @@ def test_keys_of_other_types_meet(register: Register) -> None:
         run(register, register.spec())
 
 
-def test_margins_from_a_bound_that_was_paid_for(register: Register) -> None:
+def test_margins_from_a_protected_bound(register: Register) -> None:
     for unit, shared in ((WEAK, 1), (STRONG, 8)):
-        spec = register.spec(unit, epsilon="16", largest={"epsilon": "8"}, **BOTH)
+        spec = register.spec(unit, epsilon="16", largest_establishment={"epsilon": "8"}, **BOTH)
         table, manifest = run(register, spec)
         assert manifest["guarantee"]["epsilon"] == "24"
         method, bounds = method_of(register, spec), np.array(table["largest95"].to_pylist())
@@ -210,7 +210,7 @@ def test_log_laplace_encloses_the_count_without_any_bound(register: Register) ->
     assert "moe90" not in table.column_names
 
 
-def test_nothing_published_tells_the_largest_establishment(register: Register) -> None:
+def test_nothing_published_reveals_the_largest_establishment(register: Register) -> None:
     table, manifest = run(register, register.spec())
     assert table.column_names == ["place", "sector", "count"]
     assert manifest["tables"][0]["margin90"] is None
@@ -218,21 +218,21 @@ def test_nothing_published_tells_the_largest_establishment(register: Register) -
 
 def test_two_tables_add_up_and_the_weaker_adversary_stays(register: Register) -> None:
     spec = register.spec(WEAK)
-    by_sex = {"name": "by_sex", "method": "employer", "by": ["place"], "workers": ["sex"], "epsilon": "3"}
+    by_sex = {"name": "by_sex", "method": "employer", "by": ["place"], "worker_attributes": ["sex"], "epsilon": "3"}
     spec["tables"].append(by_sex)
     plan = register.open(spec).plan()
     assert (plan.total.epsilon, plan.total.unit.adversary) == (5, "weak")  # type: ignore[union-attr]
     assert [table.guarantee.unit.adversary for table in plan.tables] == ["strong", "weak"]  # type: ignore[union-attr]
 
 
-def test_the_plan_says_what_is_promised(register: Register) -> None:
+def test_the_plan_states_bounds_on_odds_ratios(register: Register) -> None:
     said = str(register.open(register.spec(STRONG)).plan())
     for words in (
-        "Whether one job exists: e^2.",
-        "change of employer or attributes: e^4, with m jobs",
+        "Bound on the odds ratio, by secret: One job exists: e^2.",
+        "changes employer or attributes: e^4, for a worker with m jobs to the power m",
         "(1+0.1)·x, or x+1: e^2; x or (1+0.1)^k·x: e^(2·k)",
-        "up to a share 0.1 of it: e^4",
-        "several establishments is hidden one",
+        "for a share of up to 0.1 of it: e^4",
+        "several establishments is protected one",
         "and its place, sector, counts as public",
         "before rounding 0.556 for x = 10, 5.56 for x = 100",
         "within a factor 1+0.1 of its size, or one worker (strong adversary)",
@@ -240,16 +240,16 @@ def test_the_plan_says_what_is_promised(register: Register) -> None:
         assert words in said
     weak = str(register.open(register.spec(WEAK, epsilon="16", **BOTH)).plan())
     for words in (
-        "What a workforce is made of: not promised.",
+        "Composition of its workforce: not protected.",
         "8 × 2 = 16",
-        "Whether one job exists: e^2.",  # it is in one of the eight cells
-        "attributes: e^4, with",
-        "or x+1: e^16, to somebody for whom all workers are alike",
+        "One job exists: e^2.",  # it is in one of the eight cells
+        "attributes: e^4, for",
+        "or x+1: e^16, for an adversary who cannot distinguish workers",
         "of its size and of each kind of worker in it, or one worker of a kind (weak adversary)",
     ):
         assert words in weak
     whole = str(register.open(register.spec(WHOLE, mechanism="truncated")).plan())
-    assert "even whether it exists" in whole
+    assert "or one of its jobs, exists: e^2. An establishment has one workforce or any other: e^4" in whole
     assert "more than 20 jobs" in whole
     assert "of them used" not in whole
 
@@ -301,16 +301,16 @@ def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
 @pytest.mark.parametrize(
     ("unit", "table", "kind", "says"),
     [
-        (STRONG, {"epsilon": "0.05"}, ParameterError, "smallest epsilon here is"),
+        (STRONG, {"epsilon": "0.05"}, ParameterError, "smallest admissible epsilon is"),
         (WEAK, {"epsilon": "0.5", **BOTH}, ParameterError, "for 8 worker cells is too small"),
-        (WEAK, {"epsilon": "0.8", **BOTH}, ParameterError, "smallest epsilon here is 0.8104"),
-        (STRONG, {"epsilon": "0.5", **BOTH}, ParameterError, "smallest epsilon here is"),
+        (WEAK, {"epsilon": "0.8", **BOTH}, ParameterError, "smallest admissible epsilon is 0.8104"),
+        (STRONG, {"epsilon": "0.5", **BOTH}, ParameterError, "smallest admissible epsilon is"),
         (STRONG, {"mechanism": "log-laplace", **BOTH}, GuaranteeError, "strong adversary"),
         (STRONG, {"mechanism": "log-laplace", "only": {"sex": "1"}}, GuaranteeError, "strong adversary"),
         (STRONG, {"mechanism": "truncated"}, GuaranteeError, "whole: true"),
         (WHOLE, {}, GuaranteeError, "mechanism: truncated"),
-        (STRONG, {"by": ["place", "sex"]}, SourceError, "'sex' is not an attribute of workplaces"),
-        (STRONG, {"by": ["place"], "workers": ["sector"]}, SourceError, "List it under `by`"),
+        (STRONG, {"by": ["place", "sex"]}, SourceError, "'sex' is not a workplace attribute"),
+        (STRONG, {"by": ["place"], "worker_attributes": ["sector"]}, SourceError, "List it under `by`"),
         (STRONG, {"only": {"sex": ["1", "2"]}}, SpecError, "several codes"),
         (STRONG, {"mechanism": "geometric"}, SpecError, "method: counts"),
         (STRONG, {"mechanism": "laplace-parteo"}, SpecError, "did you mean 'laplace-pareto'"),
@@ -318,12 +318,24 @@ def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
         (STRONG, {"mechanism": "smooth-laplace"}, SpecError, "{name: smooth-laplace, delta"),
         (STRONG, {"mechanism": {"name": "smooth-laplace", "delta": "1"}}, SpecError, "probability"),
         (STRONG, {"mechanism": {"name": "log-laplace", "delta": "1"}}, SpecError, "unknown key 'delta'"),
-        (STRONG, {"mechanism": "log-laplace", "largest": {"epsilon": "1"}}, SpecError, "margins without it"),
-        (STRONG, {"workers": ["place"]}, SpecError, "twice"),
-        (STRONG, {"only": {"sex": "7"}}, SpecError, "Name one of 1, 2"),
+        (
+            STRONG,
+            {"mechanism": "log-laplace", "largest_establishment": {"epsilon": "1"}},
+            SpecError,
+            "margins without it",
+        ),
+        (STRONG, {"worker_attributes": ["place"]}, SpecError, "twice"),
+        (
+            STRONG,
+            {"workers": ["sex"]},
+            SpecError,
+            "'workers' is now called 'worker_attributes': write `worker_attributes: [sex]`",
+        ),
+        (STRONG, {"largest": {"epsilon": "1"}}, SpecError, "'largest' is now called 'largest_establishment': write"),
+        (STRONG, {"only": {"sex": "7"}}, SpecError, "Write one of 1, 2"),
         (STRONG, {"only": {"age": "7"}}, SpecError, "unknown attribute 'age'"),
         (STRONG, {"epsilon": 2.0}, SpecError, "exact number"),
-        (STRONG, {"largest": {"epsilon": "0.01"}}, ParameterError, "largest.epsilon"),
+        (STRONG, {"largest_establishment": {"epsilon": "0.01"}}, ParameterError, "largest_establishment.epsilon"),
         (STRONG, {"method": "counts"}, GuaranteeError, "method: employer"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The clocks of the published correction: the distribution of the literal procedure, the words they read, what they keep."""
+"""The clocks of the published correction: distribution of the literal procedure, words used, invariants."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def slowness_of(case: str) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_law_is_that_of_the_literal_procedure(case: str) -> None:
+def test_the_distribution_is_that_of_the_literal_procedure(case: str) -> None:
     noisy, slowness = CASES[case][0], list(slowness_of(case))
     assert slowness[4] == max(slowness[:4]) / 2
     assert fit(clocks(noisy, slowness, DRAWS), exact(noisy, slowness)) > ACCEPT
@@ -137,12 +137,12 @@ def units(noisy: Outcome, slowness: list[float], draws: int) -> Int64s:
 
 
 @pytest.mark.parametrize("wrong", [inverted, ringing, units])
-def test_wrong_laws_are_rejected(wrong: Sampler) -> None:
+def test_wrong_distributions_are_rejected(wrong: Sampler) -> None:
     noisy, slowness = CASES["spread"][0], list(slowness_of("spread"))
     assert fit(wrong(noisy, slowness, DRAWS), exact(noisy, slowness)) < REJECT
 
 
-def test_a_larger_group_has_the_law_of_the_literal_loop() -> None:
+def test_a_larger_group_has_the_distribution_of_the_literal_loop() -> None:
     """Each cell's distribution, and that of a sum of cells, in 20,000 runs of both."""
     literal = pytest.importorskip("benchmarks._literal", reason="the benchmarks are not beside the tests").literal
     rng, runs = np.random.default_rng(2), 20_000
@@ -297,7 +297,7 @@ def test_groups_do_not_know_their_batch(rule: str, flows: Int64s, seed: int) -> 
 
 @rules
 def test_a_group_without_a_total_leaves_no_trace(rule: str) -> None:
-    """It stands between groups of two families, and shares home and family with the later one."""
+    """It lies between groups of two families, and shares home and family with the later one."""
     rng, flows = np.random.default_rng(1), np.zeros((60, 13), np.int64)
     flows[:] = rng.integers(-3, 5, flows.shape)
     flows[1::3] = -1

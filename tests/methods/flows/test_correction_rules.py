@@ -1,4 +1,4 @@
-"""The alternatives to the published correction: optimal in what they claim, and closer to the true flows."""
+"""The alternatives to the published correction: their optimality, and their errors in simulations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.methods.flows.correction import RULES, Controls, GroupControls, projection, quantiles, words_needed
-from discreet.methods.flows.correction_quantiles import DOUBT, WIDE, below, expect, median, rake
+from discreet.methods.flows.correction_quantiles import DOUBT, WIDE, posterior_cdf, posterior_median, prior_means, rake
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -91,12 +91,12 @@ def test_posterior_probabilities_are_those_of_bayes(rate: float) -> None:
         wide = max(least, mean)
         exact = np.cumsum(posterior(y, mean, wide, a))
         for x in (0, 1, 2, 4, max(y - 2, 0), max(y, 0), max(y, 0) + 1, max(y, 0) + 6):
-            assert below(x, y, mean, wide, a, far) == pytest.approx(exact[x], abs=1e-9)
-        x, under, upto = median(y, mean, wide, a, far)
+            assert posterior_cdf(x, y, mean, wide, a, far) == pytest.approx(exact[x], abs=1e-9)
+        x, under, upto = posterior_median(y, mean, wide, a, far)
         assert under < 0.5 <= upto
-        assert upto == pytest.approx(below(x, y, mean, wide, a, far), abs=1e-12)
-        assert under == pytest.approx(below(x - 1, y, mean, wide, a, far), abs=1e-12)
-    assert below(-1, 3, 0.5, least, a, far) == 0
+        assert upto == pytest.approx(posterior_cdf(x, y, mean, wide, a, far), abs=1e-12)
+        assert under == pytest.approx(posterior_cdf(x - 1, y, mean, wide, a, far), abs=1e-12)
+    assert posterior_cdf(-1, 3, 0.5, least, a, far) == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -107,7 +107,7 @@ def test_quantiles_have_the_least_expected_error_of_all_tables(seed: int) -> Non
     flow[seed % 5] += max(0, 1 - flow.sum())
     share, mean, expected = np.empty((2, 2)), np.empty((2, 2)), np.empty(5)
     rake(groups.controls.jobs[0], groups.controls.employment, groups.controls.industry_flow[0], share)
-    expect(flow, share, 2 * a / (1 - a) ** 2, mean, expected)
+    prior_means(flow, share, 2 * a / (1 - a) ** 2, mean, expected)
     every = tables(int(flow.sum()), 5)
     cost = np.zeros(len(every))
     for i in range(5):

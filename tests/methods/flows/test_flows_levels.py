@@ -1,4 +1,4 @@
-"""Sums of flows against sums by pandas; which divisions are suppressed, and that what is suppressed is nowhere."""
+"""Sums of flows against pandas; which divisions are suppressed, and that suppressed numbers are nowhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from support.flows import (
 )
 
 Files = dict[str, bytes]
-RECORDS = graduates(150)  # so many that noise decides no share
+RECORDS = graduates(150)  # enough that noise does not affect which shares exceed the threshold
 CODES = {  # the columns of each level, as `cells` has them
     "total": GROUP,
     "divisions": [*GROUP, "division"],
@@ -140,7 +140,7 @@ def test_levels_agree_with_each_other(shown: Files) -> None:
     assert int(everybody["employed"].iloc[0] + everybody["marginal"].iloc[0]) == int(read(shown, "flows")["flow"].sum())
 
 
-def test_a_home_that_is_no_destination_has_nobody_in_its_state(shown: Files) -> None:
+def test_a_home_state_that_is_not_a_destination_has_no_flows_in_state(shown: Files) -> None:
     places = level(shown, "places")
     assert (places.loc["66", ["in_state", "in_state_measured", "in_state_moe90"]] == 0).all(axis=None)
     assert (places.loc["44", "in_state"] > 0).any()
@@ -189,7 +189,7 @@ def missing_states() -> dict[tuple[str, str], set[str]]:
 
 @dataclass(frozen=True)
 class Share:
-    """What a division misses in a period, of one institution."""
+    """The unobserved share of a division in a period, for one institution."""
 
     complete: int  # measured in complete periods
     margin: int
@@ -238,7 +238,7 @@ def test_shares_are_those_of_complete_periods(files: Files) -> None:
 
 
 def test_what_does_not_exceed_its_margin_is_not_known(tmp_path: Path) -> None:
-    """Of nobody: most shares are unknown, and then a missing state suppresses, and a present one does not."""
+    """Empty source: most shares are unknown, and then a missing state suppresses, and a present one does not."""
     silent = CareersAgency(tmp_path / "office").published(spec())
     expected, found = shares(silent), read(silent, "flows_unobserved")
     unknown = [not share.known for share in expected.values()]
@@ -315,7 +315,7 @@ def test_a_suppressed_number_stands_in_no_file_of_a_level_by_division(tmp_path: 
 
 @pytest.mark.parametrize("threshold", ["0.25", "1/4", "10/41", "1"])
 def test_a_share_that_meets_the_threshold_is_published(tmp_path: Path, threshold: str) -> None:
-    """40 graduates of a complete period, 10 of them into a state that is missing later, and hardly any noise."""
+    """40 graduates of a complete period, 10 of them into a state that is missing later, and negligible noise."""
     office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n2013,1,44\n")
     found = read(office.published(spec(certain(threshold))), "flows_unobserved")
@@ -345,7 +345,7 @@ def certain(threshold: str) -> dict[str, Any]:
     return table(epsilon="900", suppress={**SUPPRESS, "threshold": threshold})
 
 
-def test_two_institutions_have_shares_of_their_own_unless_nobody_is_told_apart(tmp_path: Path) -> None:
+def test_institutions_have_separate_shares_unless_estimated_together(tmp_path: Path) -> None:
     office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n")
     for by, count in ((["college"], 3), ([], 1), (["home"], 3)):

@@ -1,4 +1,4 @@
-"""A release with flows as a whole: what it says about itself, sources without anybody, however the work is cut."""
+"""A release of flows end to end: plan and manifest, empty sources, partitions of the work, crashes."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def office(tmp_path: Path) -> CareersAgency:
     return CareersAgency(tmp_path / "office", RECORDS)
 
 
-# --- what a release says about itself -------------------------------------------------------------------------------
+# --- plan, manifest, ledger, codebook -------------------------------------------------------------------------------
 
 
-def test_the_plan_says_what_it_costs_and_what_is_weighed(office: CareersAgency) -> None:
+def test_the_plan_states_cost_and_weights(office: CareersAgency) -> None:
     text = str(office.open(spec()).plan())
     assert "cells are disjoint, 3 records a unit: 3 × 1 = 3" in text
     assert (
@@ -61,7 +61,7 @@ def test_the_plan_says_what_it_costs_and_what_is_weighed(office: CareersAgency) 
     assert "P(k) ∝ exp(−1·|k|); 90% within ±2" in text
     assert "job_flows: 2 of 15 values are 0 and count as 1 in the weights" in text
     assert "employment: 3 of 15 values are 0 and count as 1 in the weights" in text
-    assert "some 7 units of noise are moved by the correction; its total is within ±9 with 90%" in text
+    assert "the correction subtracts about 7 units; the noise of its total is within ±9 with 90%" in text
     assert "Total: epsilon 3 (one table)" in text
     costs = [line for line in text.splitlines() if re.search(r" = \d+ cells?, ", line)]
     assert len(costs) == len(TABLES)
@@ -144,7 +144,7 @@ SOURCES: dict[str, list[Record]] = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_release_comes_out_whatever_the_records_are(tmp_path: Path, source: str) -> None:
+def test_a_release_is_published_whatever_the_records_are(tmp_path: Path, source: str) -> None:
     office = CareersAgency(tmp_path / "office", SOURCES[source])
     files, usual = (
         office.published(spec(table(layout="lehd", levels=LAID_OUT))),
@@ -161,8 +161,8 @@ def test_a_release_comes_out_whatever_the_records_are(tmp_path: Path, source: st
         assert len(read(files, name)) == 16 * 3 * (3 if name == "both" else 1)
 
 
-def test_which_records_occur_shows_in_no_word(tmp_path: Path) -> None:
-    """Two sources that have nothing in common: the same files, labels, columns and words."""
+def test_no_text_depends_on_which_records_occur(tmp_path: Path) -> None:
+    """Two sources that have nothing in common: the same files, labels, columns and texts."""
     found = [
         CareersAgency(tmp_path / f"o{i}", records).published(spec()) for i, records in enumerate((RECORDS, STRANGE))
     ]
@@ -271,7 +271,7 @@ def crash_after(step: int) -> Callable[[str, int, int], None]:
 def test_crashed_between_parts_then_resumed(
     office: CareersAgency, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """Of four parts: measured, looked at for weights, corrected."""
+    """Of four parts: measured, read for weights, corrected."""
     monkeypatch.setattr(histograms, "PART", 4 * 16)
     expected, opened, out = office.published(spec()), office.open(spec()), tmp_path / "out"
     with pytest.raises(Crash):

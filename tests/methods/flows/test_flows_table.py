@@ -1,4 +1,4 @@
-"""The table of flows itself: true counts plus the stated noise, corrected as anyone can repeat, totals kept."""
+"""The table of flows: true counts plus the stated noise, a reproducible correction, preserved totals."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ RECORDS = graduates(40)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
-    """Published once, looked at by many."""
+    """Published once for many tests."""
     with published(tmp_path_factory.mktemp("usual"), RECORDS, spec()) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
-    """Of nobody: groups are noise, so some totals are negative and some are not, whatever is drawn."""
+    """Empty source: groups are pure noise, so some totals are negative and some are not, whatever is drawn."""
     with published(tmp_path_factory.mktemp("silent"), [], spec()) as found:
         yield found
 
@@ -158,7 +158,7 @@ def test_truth_tells_the_rules_apart() -> None:
 
 
 def pure(to: Sequence[tuple[str | None, str | None]]) -> list[Record]:
-    """Each destination so often that no noise hides it: 1,000, 2,000, … records of one group."""
+    """Each destination so often that noise is negligible: 1,000, 2,000, … records of one group."""
     first = programmes()[0]
     return [
         (f"P{i}-{n}", first["institution"], first["degree_level"], first["cipcode"], COHORTS[0], YEARS[0], *pair)
@@ -192,7 +192,7 @@ def test_codes_of_the_marginal_cell_are_those_that_are_declared(tmp_path: Path) 
 
 @pytest.mark.parametrize("undeclared", [False, True])
 def test_codes_that_lost_their_zeros_are_padded_and_the_marginal_ones_too(tmp_path: Path, undeclared: bool) -> None:
-    """Data with states 6 and Z: were Z looked up as 0Z, everybody without a job would be dropped."""
+    """Data with states 6 and Z: were Z looked up as 0Z, all records without a job would be dropped."""
     pairs = [("11", "6"), ("52", "06"), (ZZ, Z), ("31-33", "41")]
     office = CareersAgency(tmp_path / "office", pure(pairs))
     geography = {**DOMAINS["geography"], "width": 2}
@@ -209,7 +209,7 @@ def test_codes_that_lost_their_zeros_are_padded_and_the_marginal_ones_too(tmp_pa
 
 
 def test_at_most_so_many_records_of_a_person(tmp_path: Path) -> None:
-    """Under one key, whoever is taken out moves the measurements by her kept records; useless ones take no place."""
+    """Under one key, removing a person changes the measurements by her used records; dropped ones take no place."""
     useless = [("target", *r[1:6], "99", "77") for r in RECORDS[:7]]
     hers = [("target", *r[1:6], "11", "06") for r in RECORDS[:200:20]]
     found = []
@@ -275,7 +275,7 @@ def likely(noisy: Counts) -> tuple[Controls, Counts, Counts]:
 
 
 def by_hand(noisy: Counts, rule: str, weights: tuple[Controls, Counts, Counts]) -> Counts:
-    """The corrected flows, one group after the other, with a stream that anyone can make."""
+    """The corrected flows, one group after the other, with a public stream."""
     stream, (controls, home, family) = public_stream("flows/correction", "r", "flows"), weights
     out = np.empty_like(noisy)
     for g, row in enumerate(noisy):
@@ -288,8 +288,8 @@ def by_hand(noisy: Counts, rule: str, weights: tuple[Controls, Counts, Counts]) 
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_anyone_can_make_the_corrected_flows_of_the_measurements(tmp_path: Path, rule: str) -> None:
-    """Without the key, without a record: which is what makes it post-processing."""
+def test_corrected_flows_are_reproducible_from_the_measurements(tmp_path: Path, rule: str) -> None:
+    """Without the key and without records: the correction is post-processing."""
     office = CareersAgency(tmp_path / "office", RECORDS)
     correction = {**table()["correction"], "rule": rule}
     files = office.published(spec(table(correction=correction), keep_measurements=str(tmp_path / "kept")))

@@ -1,4 +1,4 @@
-"""How a table of flows is declared: what is accepted, and every refusal in one line, with nothing written or spent."""
+"""Declarations of flows tables: what is accepted, and every refusal, with nothing written or spent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def declared(office: CareersAgency, *tables: dict[str, Any], **changes: Any) -> 
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_table_is_without_further_words(office: CareersAgency) -> None:
+def test_defaults(office: CareersAgency) -> None:
     found = declared(office, plain()).spec
     assert (found.marginal.industry, found.marginal.state, found.marginal.undeclared) == ("ZZ", "Z", False)
     assert found.correction.rule == "published"
@@ -87,7 +87,7 @@ def test_the_content_of_control_files_is_part_of_the_digest(office: CareersAgenc
 
 
 def test_names_of_levels_with_a_dot_mean_nothing_else(office: CareersAgency) -> None:
-    """What a table of flows names beside its levels is kept apart from them."""
+    """Names of further domains cannot collide with names of levels."""
     names = ("flows.home", "flows.to", "flows.periods", "total.to")
     levels = [{"name": "total", "by": BY, "to": ["division"]}, *({"name": n, "by": BY} for n in names)]
     found = declared(office, table(levels=levels))
@@ -140,7 +140,7 @@ NOT_READ: dict[str, Case] = {
     ),
     "layout without levels": ({"levels": [], "layout": "lehd"}, "tables[0]", "and `levels`, which it lists"),
     "one attribute for both": ({"industry": "state"}, "tables[0]", "industry and state are the same attribute"),
-    "a format twice": ({"formats": ["csv", "csv"]}, "tables[0]", "formats names one twice"),
+    "a format twice": ({"formats": ["csv", "csv"]}, "tables[0]", "duplicate entry in formats"),
     "no format": ({"formats": []}, "tables[0].formats", "at least 1"),
     "another format": ({"formats": ["xlsx"]}, "tables[0].formats[0]", "'parquet' or 'csv'"),
     "another rule": (correct(rule="best"), "tables[0].correction.rule", "'published'"),
@@ -183,7 +183,11 @@ UNSOUND: dict[str, Case] = {
     "periods that are not declared": (suppress(periods=["year"]), "tables.flows.suppress.periods[0]", "unknown"),
     "destinations that are not declared": (level(to=["div"]), "tables.flows.levels.x.to[0]", "unknown attribute 'div'"),
     # attributes that are not coarser
-    "home that is not coarser": ({"home_state": "division"}, "tables.flows.home_state", "is not made of whole groups"),
+    "home that is not coarser": (
+        {"home_state": "division"},
+        "tables.flows.home_state",
+        "does not consist of whole groups",
+    ),
     "home that has no state": (
         {"home_state": "college", "correction": {}},
         "tables.flows.home_state",
@@ -194,9 +198,9 @@ UNSOUND: dict[str, Case] = {
         "tables.flows.correction.industry_flows",
         "whole groups",
     ),
-    "a level of finer groups": (level(by=["programme"]), "tables.flows.levels.x", "is not made of whole groups"),
-    "a level by a destination": (level(by=["industry"]), "tables.flows.levels.x", "is not made of whole groups"),
-    "a level into groups": (level(to=["college"]), "tables.flows.levels.x", "not made of whole categories"),
+    "a level of finer groups": (level(by=["programme"]), "tables.flows.levels.x", "does not consist of whole groups"),
+    "a level by a destination": (level(by=["industry"]), "tables.flows.levels.x", "does not consist of whole groups"),
+    "a level into groups": (level(to=["college"]), "tables.flows.levels.x", "not consist of whole categories"),
     "a level into two of states": (
         level(to=["division", "wide"]),
         "by division, wide",
@@ -205,12 +209,12 @@ UNSOUND: dict[str, Case] = {
     "a level into industries twice": (
         level(to=["industry", "again"]),
         "tables.flows.levels.x",
-        "or is the second of one of them",
+        "or is a second attribute for one of them",
     ),
     "suppression by finer groups": (
         suppress(by=["programme"]),
         "tables.flows.suppress.by",
-        "is not made of whole groups",
+        "does not consist of whole groups",
     ),
     "suppression in periods of others": (
         suppress(periods=["industry"]),
@@ -218,7 +222,11 @@ UNSOUND: dict[str, Case] = {
         "whole groups",
     ),
     "suppression in groups for periods": (suppress(periods=["family"]), "tables.flows.suppress", "list of groups"),
-    "suppression of industries": (suppress(division="industry"), "tables.flows.suppress", "not made of whole states"),
+    "suppression of industries": (
+        suppress(division="industry"),
+        "tables.flows.suppress",
+        "not consist of whole states",
+    ),
     # destinations
     "industry with other": ({"industry": "folded"}, "tables.flows.industry", "counts undeclared values as 'other'"),
     "groups as industry": ({"industry": "pairs"}, "tables.flows.industry", "'pairs' is a list of groups"),
@@ -226,7 +234,7 @@ UNSOUND: dict[str, Case] = {
     "a marginal industry that is one": (
         {"marginal": {"industry": "52"}},
         "tables.flows.marginal.industry",
-        "'52' is a category of 'industry' and the code of the marginally employed",
+        "'52' is a category of 'industry' and the code of the marginal cell",
     ),
     "a marginal state that is one": ({"marginal": {"state": "06"}}, "tables.flows.marginal.state", "is a category"),
     "a marginal code that is padded to one": (
@@ -238,7 +246,7 @@ UNSOUND: dict[str, Case] = {
     "groups by the destination": (
         {"by": [*BY, "state"]},
         "table flows",
-        "column 'state' tells both the group and the dest",
+        "column 'state' is read for both the group and the dest",
     ),
     "a level with two columns": (level(by=["home"], to=["state"]), "by home, state", "published twice"),
     "groups called flow": ({"by": [*BY, "flow"]}, "table flows", "a published column is called 'flow' already"),
@@ -348,7 +356,7 @@ def test_the_table_that_the_unsound_are_made_of_is_accepted(office: CareersAgenc
     assert declared(office, table(layout="lehd", levels=levels), domains=domains()).pseof is not None
 
 
-def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: CareersAgency) -> None:
+def test_geometric_noise_does_not_protect_the_size_of_an_establishment(office: CareersAgency) -> None:
     unit = {"establishment": "person_id", "alpha": "0.1", "adversary": "weak"}
     with pytest.raises(GuaranteeError) as caught:
         methods(opened(office, spec(unit=unit)))
@@ -379,7 +387,7 @@ def test_an_epsilon_that_no_noise_has_is_refused(office: CareersAgency, epsilon:
 def test_more_noise_than_the_correction_can_move_is_refused(office: CareersAgency) -> None:
     found = refused(office, spec(table(epsilon="1e-5")))
     assert isinstance(found, ParameterError)
-    assert "units in each group to correct" in found.what
+    assert "units to correct in each group" in found.what
     assert found.where == "table flows"
     assert found.do
 
@@ -391,7 +399,7 @@ def test_a_level_can_be_kept_out_of_the_layout(office: CareersAgency) -> None:
     assert [level.name for level in found.pseof.levels] == ["total"]
     assert [shape.name for shape in found.sums] == ["total", "everybody"]
     said = refused(CareersAgency(office.folder / "other" / "office"), spec(table(layout="lehd", levels=levels[1:])))
-    assert "lists no level" in said.what
+    assert "has no level to write" in said.what
     assert said.do
 
 
@@ -425,8 +433,8 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
     "an empty file": ("job_flows.csv", "", JOBS_AT, "is empty"),
     "a column that is missing": ("job_flows.csv", cut(JOBS, "hires"), JOBS_AT, "has no column 'hires'"),
     "no column of states": ("employment.csv", cut(WORK, "state"), WORK_AT, "has no column 'state'"),
-    "a home that is missing": ("job_flows.csv", without(JOBS, "66,"), JOBS_AT, "says nothing about from_state '66'"),
-    "a state that is missing": ("job_flows.csv", sector(JOBS, "41"), JOBS_AT, "says nothing about to_state '41'"),
+    "a home that is missing": ("job_flows.csv", without(JOBS, "66,"), JOBS_AT, "has no line for from_state '66'"),
+    "a state that is missing": ("job_flows.csv", sector(JOBS, "41"), JOBS_AT, "has no line for to_state '41'"),
     "a pair that is missing": (
         "job_flows.csv",
         without(JOBS, "06,41"),
@@ -439,8 +447,8 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
         JOBS_AT,
         "to_state '41', nor for 1 other",
     ),
-    "a state without employment": ("employment.csv", without(WORK, "36,"), WORK_AT, "says nothing about state '36'"),
-    "a sector that is missing": ("employment.csv", sector(WORK, "52"), WORK_AT, "says nothing about industry '52'"),
+    "a state without employment": ("employment.csv", without(WORK, "36,"), WORK_AT, "has no line for state '36'"),
+    "a sector that is missing": ("employment.csv", sector(WORK, "52"), WORK_AT, "has no line for industry '52'"),
     "a sector of a state that is missing": (
         "employment.csv",
         without(WORK, "34,52"),
@@ -451,7 +459,7 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
         "employment.csv",
         WORK.replace("\n06,", "\n6,"),
         WORK_AT,
-        "nothing about state '06'",
+        "has no line for state '06'",
     ),
     "nobody who moves to a state": (
         "job_flows.csv",
@@ -463,10 +471,10 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
     ),
     "codes of others alone": ("employment.csv", f"{WORK.split()[0]}\n6,1,2\n", WORK_AT, "has no line with a declared"),
     "a negative value": ("employment.csv", f"{WORK}06,11,-1\n", WORK_AT, "employment is negative"),
-    "no number": ("employment.csv", f"{WORK}06,11,many\n", WORK_AT, "employment is 'many', which is no number"),
-    "nothing": ("employment.csv", f"{WORK}06,11,\n", WORK_AT, "which is no number"),
-    "infinity": ("employment.csv", f"{WORK}06,11,inf\n", WORK_AT, "which is no number"),
-    "not a number": ("job_flows.csv", f"{JOBS}06,06,nan\n", JOBS_AT, "which is no number"),
+    "no number": ("employment.csv", f"{WORK}06,11,many\n", WORK_AT, "employment is 'many', which is not a number"),
+    "nothing": ("employment.csv", f"{WORK}06,11,\n", WORK_AT, "which is not a number"),
+    "infinity": ("employment.csv", f"{WORK}06,11,inf\n", WORK_AT, "which is not a number"),
+    "not a number": ("job_flows.csv", f"{JOBS}06,06,nan\n", JOBS_AT, "which is not a number"),
     "beyond all numbers": ("job_flows.csv", f"{JOBS}06,06,1e16\n", JOBS_AT, "adds up to more than"),
     "a line too short": ("job_flows.csv", f"{JOBS}06,06\n", JOBS_AT, "has 2 fields, the header 3"),
     "no file of missing states": ("missing.csv", None, "file missing.csv", "cannot be read"),
@@ -508,7 +516,7 @@ def test_a_control_file_can_be_named_alone(office: CareersAgency) -> None:
     assert found.spec == declared(office, table()).spec
 
 
-def test_columns_of_control_files_can_be_called_otherwise(office: CareersAgency) -> None:
+def test_columns_of_control_files_can_have_other_names(office: CareersAgency) -> None:
     before = declared(office).weights
     (office.folder / "job_flows.csv").write_text(JOBS.replace("from_state,to_state,hires", "h,s,n"))
     (office.folder / "employment.csv").write_text(WORK.replace("state,industry,employment", "s,k,n"))

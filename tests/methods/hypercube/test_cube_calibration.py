@@ -1,4 +1,4 @@
-"""Calibrated cubes: when raking gives way, and what noise is left in raked ones."""
+"""Calibrated cubes: when least squares replaces raking, and the noise that remains in raked cubes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 
 from discreet.errors import ParameterError
 from discreet.methods.hypercube import calibration
-from discreet.methods.hypercube.calibration import Controlled, Drawn, Raking, calibrate, raked_variances
+from discreet.methods.hypercube.calibration import ControlTotals, NoiseDraw, RakingOptions, calibrate, raked_variances
 from discreet.post.cubes.margins import Margin, combination
 from discreet.post.cubes.variance import KnownMargin, Perturbation
 
 SHAPE = (8, 6, 5)
-RAKING = Raking(1e-6, 1000)
+RAKING = RakingOptions(1e-6, 1000)
 
 
-def exact(cube: np.ndarray, *places: int) -> Controlled:
+def exact(cube: np.ndarray, *places: int) -> ControlTotals:
     margin = Margin.over(SHAPE, places)
-    return Controlled(margin, margin.add_up(cube), 0.0)
+    return ControlTotals(margin, margin.add_up(cube), 0.0)
 
 
-def draws(deviation: float, seed: int, controls: int) -> Iterator[Drawn]:
+def draws(deviation: float, seed: int, controls: int) -> Iterator[NoiseDraw]:
     for run in count():
         noise = np.random.default_rng([seed, run]).laplace(0, deviation / 2**0.5, 240)
         yield noise, [np.zeros(1)] * controls
@@ -51,14 +51,14 @@ def test_raking_that_ends_short_gives_way_to_least_squares() -> None:
     cube = np.random.default_rng(1).lognormal(2, 1, 240)
     controls = [exact(cube * np.random.default_rng(2).uniform(0.5, 2, 240), *places) for places in ((0, 1), (1, 2))]
     assert calibrate(cube, controls, 1.0, RAKING).raked
-    short = calibrate(cube, controls, 1.0, Raking(1e-6, 1))
+    short = calibrate(cube, controls, 1.0, RakingOptions(1e-6, 1))
     assert not short.raked
     assert short.cycles == 1
     np.testing.assert_allclose(short.values, calibrate(cube, controls, 1.0).values)
 
 
 def test_sparse_cubes_are_not_raked() -> None:
-    with pytest.raises(ParameterError, match="not raked"):
+    with pytest.raises(ParameterError, match="cannot be raked"):
         calibrate(np.ones(2), [exact(np.ones(240), 0)], 1.0, RAKING, np.array([0, 5]))
 
 

@@ -1,4 +1,4 @@
-"""Least-squares calibration against brute force, and the distributions it obeys."""
+"""Least-squares calibration against brute force, and its algebraic properties."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_exact_groups_are_met_beside_noise_of_very_different_sizes():
     np.testing.assert_allclose(margins[4].add_up(found.values), targets[4], rtol=0, atol=0.1)
 
 
-def test_contradicting_controls_are_named_and_meet_halfway():
+def test_inconsistent_controls_are_listed_and_met_halfway():
     margin, again = Margin.over((3, 2), [0], "ours"), Margin.over((3, 2), [0], "theirs")
     targets = [np.array([6.0, 6, 6]), np.array([6.0, 6, 8])]
     found = fit(np.ones((3, 2)), [margin, again], targets, [0.0, 0.0], variance=1.0)
@@ -269,13 +269,13 @@ def test_contradicting_controls_are_named_and_meet_halfway():
     assert found.largest_gap == pytest.approx(1.0)
     assert not found.converged
     (problem,) = found.problems
-    assert (problem.kind, problem.margin, problem.cell) == ("contradiction", "ours", 2)
+    assert (problem.kind, problem.margin, problem.cell) == ("inconsistent", "ours", 2)
     assert "theirs" in problem.detail
 
 
 @distributions
 @given(cases(noise=(0.0, 1.0)), st.floats(1, 1e6))
-def test_any_contradiction_is_named_and_the_answer_stays_bounded(case, wrong):
+def test_any_inconsistency_is_listed_and_the_solution_stays_bounded(case, wrong):
     total = Margin.over(case.margins[0].shape, [], "all")
     sums = [np.array([case.targets[0].sum()]), np.array([case.targets[0].sum() + wrong])]
     found = case.fit(
@@ -284,13 +284,13 @@ def test_any_contradiction_is_named_and_the_answer_stays_bounded(case, wrong):
         variances=[*case.variances, 0.0, 0.0],
     )
     assert not found.converged
-    assert {problem.kind for problem in found.problems} == {"contradiction"}
+    assert {problem.kind for problem in found.problems} == {"inconsistent"}
     assert "all" in {problem.margin for problem in found.problems}
     assert np.abs(found.values).max() <= 1e4 + 100 * wrong
     assert found.largest_gap >= wrong / 2 - 1e-6
 
 
-def test_three_controls_that_contradict_each_other_only_together():
+def test_three_controls_that_are_infeasible_only_together():
     """Rows, columns and diagonals of a square: row + column of a cell is constant on its diagonal, so the third table
     follows in part from the other two, though each pair of them shares no more than the total."""
     labels = {"rows": [0, 0, 1, 1], "columns": [0, 1, 0, 1], "diagonals": [0, 1, 1, 2]}
@@ -347,7 +347,7 @@ def test_totals_that_agree_to_a_millionth_are_met_halfway():
     assert 0.1 < found.largest_gap < 0.5
 
 
-def test_rounding_of_huge_noise_is_no_contradiction():
+def test_rounding_errors_of_huge_noise_are_not_inconsistencies():
     noise = 1e9 * np.random.default_rng(2).normal(size=8000)
     margins = [Margin.over((20, 400), [0], "a"), Margin.over((20, 400), [], "all")]
     found = fit(noise, margins, [np.full(20, 5.0), np.array([100.0])], [0.0, 0.0], variance=1e18)
@@ -390,18 +390,18 @@ GOOD = {"values": np.ones(4), "targets": [np.ones(2)], "variances": [0.0], "vari
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"values": np.ones(3)}, "not one value a cell"),
+        ({"values": np.ones(3)}, "expected one value per cell"),
         ({"values": np.array([1.0, 2, np.inf, 4])}, "not finite"),
-        ({"targets": [np.ones(3)]}, "control row: not one finite total"),
-        ({"targets": []}, "not one set of totals"),
-        ({"variances": [-1.0]}, "not one noise variance"),
-        ({"variances": []}, "not one noise variance"),
-        ({"variances": [np.nan]}, "not one noise variance"),
-        ({"variance": 0.0}, "not one noise variance"),
-        ({"cells": np.array([0, 1])}, "not one value a cell, or cells not ascending"),
-        ({"cells": np.array([0, 2, 1, 3])}, "cells not ascending"),
-        ({"cells": np.array([0, 1, 2, 4])}, "a cell outside the cube"),
-        ({"cells": np.array([-1, 1, 2, 3])}, "a cell outside the cube"),
+        ({"targets": [np.ones(3)]}, "control row: expected one finite total"),
+        ({"targets": []}, "expected one array of totals"),
+        ({"variances": [-1.0]}, "expected one noise variance"),
+        ({"variances": []}, "expected one noise variance"),
+        ({"variances": [np.nan]}, "expected one noise variance"),
+        ({"variance": 0.0}, "expected one noise variance"),
+        ({"cells": np.array([0, 1])}, "expected one value per cell, with cells in ascending order"),
+        ({"cells": np.array([0, 2, 1, 3])}, "ascending order"),
+        ({"cells": np.array([0, 1, 2, 4])}, "outside the cube"),
+        ({"cells": np.array([-1, 1, 2, 3])}, "outside the cube"),
     ],
 )
 def test_refuses(changed, message):

@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking import rake as module
 from discreet.methods.hypercube.raking.blocks import RakingPlan
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
-from discreet.methods.hypercube.raking.rake import Raked, rake
+from discreet.methods.hypercube.raking.rake import RakedCube, rake
 from discreet.post.cubes.margins import Axis, Floats, Margin
 from support.hypothesis_profile import examples
 
@@ -30,7 +30,7 @@ PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 class Raker(Protocol):
     def __call__(
         self, values: Floats, margins: Sequence[Margin], targets: Sequence[Floats], *, tolerance: float, cycles: int
-    ) -> Raked: ...
+    ) -> RakedCube: ...
 
 
 def by_hand(
@@ -40,7 +40,7 @@ def by_hand(
     *,
     tolerance: float,
     cycles: int,
-) -> Raked:
+) -> RakedCube:
     """The definition, in NumPy: no blocks, no passes saved."""
     cube = values.reshape(-1).copy()
     numbers = np.arange(cube.size)
@@ -50,7 +50,7 @@ def by_hand(
         scaled = max(float((g / np.maximum(1, np.abs(t))).max()) for g, t in zip(gaps, targets, strict=True))
         if scaled <= tolerance or done == cycles:
             plain = max(float(gap.max()) for gap in gaps)
-            return Raked(cube.reshape(values.shape), plain, done, scaled <= tolerance, (), scaled)
+            return RakedCube(cube.reshape(values.shape), plain, done, scaled <= tolerance, (), scaled)
         for margin, target in zip(margins, targets, strict=True):
             sums = margin.add_up(cube)
             cube *= np.divide(target, sums, out=np.ones_like(sums), where=sums != 0)[margin.parents(numbers)]
@@ -159,7 +159,7 @@ def test_levels_of_a_hierarchy() -> None:
         np.testing.assert_allclose(rake(cube, *asked, tolerance=0, cycles=4).values, want, rtol=1e-12)
 
 
-# --- distributions -----------------------------------------------------------------------------------------------------------
+# --- distributions -------------------------------------------------------------------------------------------------
 
 
 @every
@@ -283,11 +283,11 @@ def test_ipfn_agrees(seed: int) -> None:
 SQUARE = [Margin.over((2, 2), [0], "rows"), Margin.over((2, 2), [1], "columns")]
 
 
-def square(cube: list[list[float]], rows: list[float], columns: list[float], cycles: int = 200) -> Raked:
+def square(cube: list[list[float]], rows: list[float], columns: list[float], cycles: int = 200) -> RakedCube:
     return rake(np.array(cube), SQUARE, [np.array(rows), np.array(columns)], tolerance=1e-9, cycles=cycles)
 
 
-def named(made: Raked) -> list[tuple[str, str, int]]:
+def named(made: RakedCube) -> list[tuple[str, str, int]]:
     return [(problem.kind, problem.margin, problem.cell) for problem in made.problems]
 
 
@@ -353,15 +353,15 @@ def test_negative_cells_may_leave_no_cube_to_find() -> None:
     assert a * d / (b * c) == pytest.approx(-24, rel=1e-6)
 
 
-def test_contradictory_targets_are_named() -> None:
+def test_inconsistent_targets_are_listed() -> None:
     made = square([[1, 1], [2, 2]], [0.5, 2], [2, 3])
     assert not made.converged
     assert made.largest_gap == pytest.approx(2)
-    assert named(made) == [("contradiction", "rows", 1)]  # 4 for 2, 1 for 0.5
+    assert named(made) == [("inconsistent", "rows", 1)]  # 4 for 2, 1 for 0.5
     assert "columns" in made.problems[0].detail
 
 
-def test_contradictions_within_equal_totals_are_found() -> None:
+def test_inconsistencies_within_equal_totals_are_detected() -> None:
     """Both tables have the total 8, but other rows; one of them by groups of the rows."""
     shape = (4, 2, 2)
     halves = Margin("halves", shape, (Axis(0, np.array([0, 0, 1, 1]), 2), Axis(1, np.arange(2), 2)))
@@ -370,21 +370,21 @@ def test_contradictions_within_equal_totals_are_found() -> None:
     made = rake(np.ones(shape), [halves, rows], [2 * np.ones(4), even], tolerance=1e-9, cycles=5)
     assert made.converged
     made = rake(np.ones(shape), [halves, rows], [2 * np.ones(4), uneven], tolerance=1e-9, cycles=5)
-    assert [kind for kind, _, _ in named(made)] == ["contradiction"]
-    swapped = np.array([1.0, 1, 2, 0, 1, 1, 0, 2])  # by rows within the halves: no contradiction
+    assert [kind for kind, _, _ in named(made)] == ["inconsistent"]
+    swapped = np.array([1.0, 1, 2, 0, 1, 1, 0, 2])  # by rows within the halves: consistent
     assert rake(np.ones(shape), [halves, rows], [2 * np.ones(4), swapped], tolerance=1e-9, cycles=5).converged
 
 
-def test_a_large_tolerance_is_not_a_contradiction() -> None:
+def test_a_large_tolerance_is_not_an_inconsistency() -> None:
     """Targets a tenth apart, gaps of a twentieth allowed: another cycle may help, or not."""
     made = rake(np.eye(2), SQUARE, [np.array([1.0, 1.0]), np.array([1.1, 1.0])], tolerance=0.05, cycles=1)
     assert not made.converged
     assert [kind for kind, _, _ in named(made)] == ["not met"]
     made = rake(np.eye(2), SQUARE, [np.array([1.0, 1.0]), np.array([1.1, 1.0])], tolerance=0.01, cycles=1)
-    assert [kind for kind, _, _ in named(made)] == ["contradiction"]
+    assert [kind for kind, _, _ in named(made)] == ["inconsistent"]
 
 
-def test_too_few_cycles_are_no_contradiction() -> None:
+def test_too_few_cycles_are_not_an_inconsistency() -> None:
     rng = np.random.default_rng(5)
     truth = rng.uniform(0.1, 5, (2, 2))
     made = square([[9, 1], [1, 9]], truth.sum(1).tolist(), truth.sum(0).tolist(), cycles=1)
@@ -510,6 +510,6 @@ def test_bad_input_is_refused(wrong: dict[str, Any]) -> None:
         rake(**{"tolerance": 1e-9, "cycles": 5, **right, **wrong})
 
 
-def test_the_page_beside_it_is_right() -> None:
+def test_the_proof_runs() -> None:
     page = Path(module.__file__).with_suffix(".md")
     assert doctest.testfile(str(page), module_relative=False).failed == 0

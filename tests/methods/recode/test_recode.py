@@ -1,4 +1,4 @@
-"""Kept measurements in another classification, end to end: totals stay, to the unit; no record, no key, no cost."""
+"""Recoding end to end: totals are preserved exactly; no record, no key, no additional ε."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def test_no_record_and_no_key_is_needed(
     assert contents(office.folder / "kept/new") == contents(recoded_office.folder / "kept/new")
 
 
-def test_how_many_words_are_fetched_at_a_time_changes_nothing(
+def test_batches_of_words_do_not_change_the_result(
     measured_office: RecodingOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -537,7 +537,7 @@ def test_a_plan_counts_the_rules_and_costs_nothing(office: RecodingOffice) -> No
             "56 of 84 cells are divided at random and have no margin of error",
         }
     )
-    assert "2 codes of groups: probabilistic, by the shares of everybody" in notes["families"]
+    assert "2 codes of groups: probabilistic, by the shares of all records" in notes["families"]
     assert plan.balance is None
     assert not plan.problem
     text = str(plan)
@@ -550,7 +550,7 @@ def test_a_plan_names_idle_overrides(office: RecodingOffice) -> None:
     with (office.folder / "overrides.csv").open("a") as file:
         file.write("03.01,03.02,1\n")
     notes = {table.name: table.notes for table in office.open(office.recoding()).plan().tables}
-    unused_overrides = "overrides without effect, for the crosswalk has one destination: 03.01"
+    unused_overrides = "overrides without effect, because the crosswalk has one destination: 03.01"
     assert unused_overrides in notes["earnings"]
     assert unused_overrides in notes["flows"]
     assert unused_overrides not in notes["families"]
@@ -566,7 +566,7 @@ def test_a_plan_says_if_the_name_is_used(recoded_office: RecodingOffice) -> None
 def test_a_plan_of_a_table_without_the_columns_says_so(office: RecodingOffice) -> None:
     office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     plan = office.open(office.recoding(FAMILIES, SCHOOLS_ALONE, recode={"measurements": "kept/more"})).plan()
-    assert plan.tables[1].notes == ("has none of the recoded columns: its measurements stay as they are",)
+    assert plan.tables[1].notes == ("has none of the recoded columns: its measurements are unchanged",)
 
 
 def test_columns_that_no_table_has_are_refused(office: RecodingOffice) -> None:

@@ -1,4 +1,4 @@
-"""NCES's own crosswalk, as it is: a table of all 388 old four-digit codes is recoded; only 60.06 needs a hand."""
+"""NCES's own crosswalk: a table of all 388 old four-digit codes is recoded; only 60.06 needs an override."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     notes = release.plan().tables[0].notes
     assert set(notes) >= {
         "377 codes of groups: direct",
-        "10 codes of groups: probabilistic, by the shares of everybody",
+        "10 codes of groups: probabilistic, by the shares of all records",
         "1 code of a group: override",
     }
     release.run(place / "out-new")

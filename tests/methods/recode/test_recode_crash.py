@@ -1,4 +1,4 @@
-"""A recoding that ends anywhere on the way: run again, or resumed, it gives the same bytes in both places."""
+"""Interrupted recodings: run again or resumed, they give the same bytes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_resumed_with_something_else_is_refused(
 
 
 def test_a_colleague_can_complete_it(again: RecodingOffice, undisturbed: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no key: whoever has the measurements makes the same bytes."""
+    """There is no key: the measurements alone determine the bytes."""
     with pytest.raises(RunCrash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
     shutil.rmtree(again.staging("out-new", "new"))

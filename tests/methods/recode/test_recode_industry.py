@@ -1,4 +1,4 @@
-"""Not only CIP: pay by sector moves from one industry classification to another, with weights and a file of parents."""
+"""Another classification: pay by sector is recoded between industry classifications, with weights and roll-ups."""
 
 from __future__ import annotations
 

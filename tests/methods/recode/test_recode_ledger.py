@@ -1,4 +1,4 @@
-"""A recoding in the ledger: one entry that costs nothing, that folders are verified against, and that is shown."""
+"""A recoding in the ledger: one entry with ε 0, against which folders are verified."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ def test_any_changed_file_is_found(done: RecodingOffice) -> None:
 )
 def test_a_changed_manifest_is_found(done: RecodingOffice, key: str, value: Any) -> None:
     path = done.folder / "out-new" / FILE
-    said = json.loads(path.read_text())
-    assert said[key] != value
-    forge_manifest(done.folder / "out-new", lambda said: said.update({key: value}))
+    text = json.loads(path.read_text())
+    assert text[key] != value
+    forge_manifest(done.folder / "out-new", lambda text: text.update({key: value}))
     with pytest.raises(DiscreetError, match=r"manifest|is not in the ledger"):
         verify_folder(done.ledger, done.folder / "out-new")
 
 
-def test_a_promise_other_than_what_was_paid_is_found(done: RecodingOffice) -> None:
-    forge_manifest(done.folder / "out-new", lambda said: said["guarantee"].update(epsilon="1"))
+def test_a_guarantee_other_than_the_reserved_one_is_detected(done: RecodingOffice) -> None:
+    forge_manifest(done.folder / "out-new", lambda text: text["guarantee"].update(epsilon="1"))
     with pytest.raises(PublishError, match="manifest that is not the one that was committed"):
         verify_folder(done.ledger, done.folder / "out-new")
 
@@ -135,20 +135,20 @@ def test_from_the_command_line(office: RecodingOffice) -> None:
     spec, out = str(office.folder / "new.yaml"), str(office.folder / "out-new")
     ledger = ["--ledger", str(office.folder / "discreet-ledger.sqlite")]
 
-    def told(*arguments: str) -> str:
+    def output(*arguments: str) -> str:
         found = CliRunner().invoke(app, list(arguments))
         assert found.exit_code == 0, found.output
         return found.output
 
-    assert "recoded, no cost" in told("plan", spec, *ledger)
-    said = told("run", spec, "--out", out, *ledger)
-    assert f"Published new in {out}: 1 table, nothing is spent: made of the measurements of old" in said
-    assert "SIMULATION" in said
-    assert f"Published new in {out}" in told("resume", spec, *ledger)
+    assert "recoded, no cost" in output("plan", spec, *ledger)
+    text = output("run", spec, "--out", out, *ledger)
+    assert f"Published new in {out}: 1 table, nothing is spent: made of the measurements of old" in text
+    assert "SIMULATION" in text
+    assert f"Published new in {out}" in output("resume", spec, *ledger)
     number = len(contents(office.folder / "out-new")) - 1
-    verified = told("ledger", "verify", "--manifest", out, *ledger)
+    verified = output("ledger", "verify", "--manifest", out, *ledger)
     assert f"new: manifest and {number} files are those that were committed" in verified
-    assert "derived from old" in told("ledger", "show", *ledger)
+    assert "derived from old" in output("ledger", "show", *ledger)
 
 
 def test_a_clock_that_is_a_little_behind_changes_nothing(office: RecodingOffice) -> None:

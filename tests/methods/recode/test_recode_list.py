@@ -1,4 +1,4 @@
-"""The list of groups that a recoding needs, made of the old one: `discreet recode-groups`."""
+"""The list of groups that a recoding needs, from the old one: `discreet recode-groups`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_cannot_be_listed(office: RecodingOffice, tmp_path: Path) -> None:
     old = next(office.folder.rglob("programmes.csv"))
     refused(office, DomainError, "'cipcode' has codes of the same classification", old, ["cip4"], [])
     refused(office, SpecError, "did you mean 'cipcode'", old, ["cip4"], ["cipcod"])
-    refused(office, SpecError, "'state' is no recoded column", old, ["state"], ["cipcode"])
+    refused(office, SpecError, "'state' is not a recoded column", old, ["state"], ["cipcode"])
     refused(office, DomainError, "cannot be read", tmp_path / "none.csv", [], [])
     (tmp_path / "other.csv").write_text("institution,major\n1,2\n")
     refused(office, DomainError, "has none of the recoded columns", tmp_path / "other.csv", [], [])

@@ -1,4 +1,4 @@
-"""One measured table in a new classification: where groups go, and how their counts are divided."""
+"""Recoding of one measured table: transitions of groups, and division of their counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.domain import Attribute, Domain
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.crosswalk import read_overrides
-from discreet.methods.recode.recoding import Counts, Recoding, group_words
+from discreet.methods.recode.recoding import GroupCounts, Recoding, group_words
 from discreet.noise.key import public_stream
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
@@ -84,7 +84,7 @@ def test_groups_go_where_their_codes_go(base: Path, order: tuple[int, int]) -> N
     """Whatever place the code has among the attributes, and whatever the order of the new list."""
     attributes, changed = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     old, new = tuple(attributes[i] for i in order), tuple(changed[i] for i in order)
-    found = recoding(base, old, new).origin
+    found = recoding(base, old, new).provenance
     assert found.starts is not None
     assert found.targets is not None
     before = list(itertools.product(*(a.categories for a in old)))
@@ -113,7 +113,7 @@ def test_shares_follow_the_finest_level_with_support(base: Path) -> None:
     assert found[("b",), ("2010",)].rule == "direct"
 
 
-def pieces(counts: Counts, size: int) -> Iterator[tuple[int, Counts]]:
+def pieces(counts: GroupCounts, size: int) -> Iterator[tuple[int, GroupCounts]]:
     return ((first, counts[first : first + size]) for first in range(0, len(counts), size))
 
 
@@ -122,8 +122,8 @@ def pieces(counts: Counts, size: int) -> Iterator[tuple[int, Counts]]:
 def test_counts_are_divided_to_the_unit_however_they_come(base: Path, rule: str, size: int) -> None:
     counts = np.random.default_rng(1).integers(-40, 200, (12, 3))
     asked_ = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), rule=rule)
-    found = asked_.recoded(pieces(counts, size), "r")
-    assert (found == asked_.recoded(pieces(counts, 12), "r")).all()
+    found = asked_.recode(pieces(counts, size), "r")
+    assert (found == asked_.recode(pieces(counts, 12), "r")).all()
     cubes = counts.reshape(4, 3, 3), found.reshape(5, 3, 3)
     assert (cubes[0].sum(axis=0) == cubes[1].sum(axis=0)).all()
     assert not cubes[1][NEW.index("e")].any()
@@ -139,8 +139,8 @@ def test_other_releases_and_tables_divide_otherwise(base: Path) -> None:
     old, new = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     one = recoding(base, old, new)
     other = Recoding("u", one.old, one.new, one.files)
-    found = [one.recoded(pieces(counts, 12), release) for release in ("r", "r", "s")]
-    found.append(other.recoded(pieces(counts, 12), "r"))
+    found = [one.recode(pieces(counts, 12), release) for release in ("r", "r", "s")]
+    found.append(other.recode(pieces(counts, 12), "r"))
     assert (found[0] == found[1]).all()
     assert (found[0] != found[2]).any()
     assert (found[0] != found[3]).any()
@@ -155,22 +155,22 @@ def test_words_of_groups_are_not_shared() -> None:
     assert not set(eight) & set(group_words(stream, 4, 0, 8).tolist())
 
 
-def test_a_table_without_the_columns_goes_where_it_was(base: Path) -> None:
+def test_a_table_without_the_columns_is_unchanged(base: Path) -> None:
     found = recoding(base, (year(*YEARS),), (year(*YEARS),))
     counts = np.arange(9).reshape(3, 3)
-    assert (found.recoded(pieces(counts, 3), "r") == counts).all()
-    assert found.in_words() == ("has none of the recoded columns: its measurements stay as they are",)
+    assert (found.recode(pieces(counts, 3), "r") == counts).all()
+    assert found.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
 
 
-def test_the_words_of_a_plan(base: Path) -> None:
+def test_the_lines_of_a_plan(base: Path) -> None:
     write_csv(base / "overrides.csv", ("from", "to", "share"), [("d", "d", "1"), ("c", "b", "1"), ("zz", "yy", "1")])
     found = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), overrides="overrides.csv")
-    assert set(found.in_words()) >= {
+    assert set(found.plan_lines()) >= {
         "6 codes of groups: direct",
         "3 codes of groups: override",
         "2 codes of groups: probabilistic, by the shares of year",
-        "1 code of a group: probabilistic, by the shares of everybody",
-        "overrides without effect, for the crosswalk has one destination: c",
+        "1 code of a group: probabilistic, by the shares of all records",
+        "overrides without effect, because the crosswalk has one destination: c",
     }
 
 
@@ -205,16 +205,16 @@ def test_codes_in_two_attributes_are_refused(base: Path) -> None:
 
 
 def test_a_table_that_cannot_be_held_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 44)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_IN_MEMORY", 44)
     with pytest.raises(DomainError, match="has 45 numbers, more than the 44"):
         recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
-    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 45)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_IN_MEMORY", 45)
     recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
 
 
 def test_draws_of_what_was_recoded_before(base: Path) -> None:
     old = measured((code(*OLD), year("2010")), draws=(1, 2, 0, 1))
-    found = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).origin
+    found = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).provenance
     draws, blurred = found.draws(np.arange(5), 5)
     seen = {c: (int(d), bool(b)) for c, d, b in zip(NEW, draws, blurred, strict=True)}
     assert seen == {"a": (1, True), "b": (3, True), "c": (1, True), "d": (1, True), "e": (0, False)}

@@ -1,4 +1,4 @@
-"""Measurements, recoded measurements and what is made of them in an object store: the same bytes as in folders."""
+"""Measurements, recoded measurements and tables in an object store: the same bytes as in folders."""
 
 from __future__ import annotations
 

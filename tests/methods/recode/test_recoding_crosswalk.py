@@ -97,7 +97,7 @@ def test_the_order_of_lines_is_of_no_account(write: Write) -> None:
 
 @pytest.mark.parametrize("weight", ["0", "-1", "", "x", "1e9", "1/0", "0.0", "nan", "1.5.2", "9" * 50, "١"])
 def test_a_weight_is_a_positive_exact_number(write: Write, weight: str) -> None:
-    with pytest.raises(DomainError, match="no positive number") as caught:
+    with pytest.raises(DomainError, match="not a positive number") as caught:
         read_crosswalk(write(f"o,n,w\na,x,{weight}\n"), "o", "n", weight="w")
     assert caught.value.where == "crosswalk, file file.csv, 'a'"
 
@@ -120,7 +120,7 @@ def test_what_a_crosswalk_may_not_say(write: Write, text: str, says: str) -> Non
 
 
 def test_a_line_from_one_level_to_another_is_refused(write: Write) -> None:
-    with pytest.raises(DomainError, match=r"'01.0101' → '01.01' leads from one level to another"):
+    with pytest.raises(DomainError, match=r"'01.0101' → '01.01' connects two levels"):
         read_crosswalk(write("o,n\n01.0101,01.01\n"), "o", "n", length=7)
 
 
@@ -144,8 +144,8 @@ def test_shares_that_are_none_are_refused() -> None:
 
 def test_a_crosswalk_knows_the_new_codes(write: Write) -> None:
     found = cip(write(CIP))
-    assert all(map(found.knows, ("01.0101", "02.0101", "02.0199")))
-    assert not any(map(found.knows, ("60.0101", "01.0102", "")))
+    assert all(map(found.has_new_code, ("01.0101", "02.0101", "02.0199")))
+    assert not any(map(found.has_new_code, ("60.0101", "01.0102", "")))
 
 
 # ------------------------------------------------------------------------------------------------------- overrides
@@ -164,11 +164,11 @@ def test_overrides_have_shares(write: Write) -> None:
     [
         ("a,x,0.3\na,y,0.6999\n", r"shares of 'a' add up to 9999/10000"),
         ("a,x,0.9\n", "shares of 'a' add up to 9/10"),
-        ("a,x,1\na,x,1\n", "'a' → 'x' is there twice"),
+        ("a,x,1\na,x,1\n", "duplicate line 'a' → 'x'"),
         ("a,,1\n", "an empty code"),
         (",x,1\n", "an empty code"),
-        ("a,x,\n", "no positive number"),
-        ("a,x,0\na,y,1\n", "no positive number"),
+        ("a,x,\n", "not a positive number"),
+        ("a,x,0\na,y,1\n", "not a positive number"),
     ],
 )
 def test_what_overrides_may_not_say(write: Write, lines: str, says: str) -> None:

@@ -1,4 +1,4 @@
-"""Splitting signed counts: to the unit, with exact means, by the claimed distribution; and wrong distributions are seen to be wrong."""
+"""Splitting signed counts: exact totals and means, the stated distribution, and rejection of wrong ones."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: 
         np.testing.assert_array_equal(split(-table, shares, words, rule), -split(table, shares, words, rule))
 
 
-def test_how_many_words_are_used() -> None:
+def test_number_of_words_used() -> None:
     counts = np.array([3, -4, 0, UNIT_BY_UNIT, -UNIT_BY_UNIT - 1])
     thirds = SplitShares((F(1, 3),) * 3)
     assert words_needed(counts, thirds).tolist() == [3, 4, 0, UNIT_BY_UNIT, (UNIT_BY_UNIT + 1) % 3]
@@ -212,7 +212,7 @@ def test_balanced_parts_are_rounded_shares(count: int, shares: SplitShares, seed
         assert abs(part) in (floor(abs(count) * share), ceil(abs(count) * share))
 
 
-# ------------------------------------------------------------------------------------------------------------- the distribution
+# -------------------------------------------------------------------------------------------------- the distribution
 
 SIZE, CELLS = 12, 60_000
 PARTS = (F(1, 2), F(3, 10), F(1, 5))
@@ -251,7 +251,7 @@ def test_the_parts_are_multinomial() -> None:
         lambda words: words | np.uint64(1 << 60),  # a stuck bit
     ],
 )
-def test_wrong_words_are_seen(change: Callable[[Words], Words]) -> None:
+def test_wrong_words_are_detected(change: Callable[[Words], Words]) -> None:
     assert p_value(drawn(change=change)) < REJECT
 
 

@@ -1,4 +1,4 @@
-"""Which rule decides for a code (001 B.2), with which shares, and that nothing is guessed where none does."""
+"""The rule and shares of each code (PSEO Technical Appendices, B.2), and refusals where no rule applies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def one(old: str, history: History | None, overrides: Overrides | None = None, k
     return transitions([group], PUBLISHED, overrides or {}, history, SMALL).of[group]
 
 
-def test_one_destination_is_direct_whatever_else_is_said(completions: Any) -> None:
+def test_one_destination_is_direct_whatever_the_overrides(completions: Any) -> None:
     history = completions("05,001,2010,11.1,9\n")
     overrides: Overrides = {("11",): ((THIRTY, F(1)),), TEN: ((THIRTY, F(1)),)}
     found = transitions([(("11",), KEY), (("12",), KEY)], PUBLISHED, overrides, history, SMALL)

@@ -80,18 +80,18 @@ def test_one_command_from_a_stata_file_to_a_stata_file(stata: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "said"),
     [
-        ({"bounds": "kid_rank=0:1"}, SpecError, "'parent_rank' is not bounded"),
-        ({"bounds": "parent_rank=0"}, SpecError, "are no bounds"),
+        ({"bounds": "kid_rank=0:1"}, SpecError, "'parent_rank' has no bounds"),
+        ({"bounds": "parent_rank=0"}, SpecError, "are not bounds"),
         ({"bounds": "parent_rank"}, SpecError, "cannot read 'parent_rank'"),
-        ({"by": "tract=9..1"}, SpecError, "no range of codes"),
+        ({"by": "tract=9..1"}, SpecError, "not a range of codes"),
         ({"at": "25"}, SpecError, "outside the bounds of 'parent_rank', 0 … 1"),
-        ({"unit": "person"}, SpecError, "is no unit"),
+        ({"unit": "person"}, SpecError, "is not a unit"),
         ({"bounds": "other=0:1"}, SpecError, "is neither x nor y"),
-        ({"x": None}, SpecError, "is one of y on x"),
+        ({"x": None}, SpecError, "needs an x"),
         ({"delta": None}, SpecError, "'delta' is missing"),
         ({"epsilon": "eight"}, SpecError, "expected an exact number"),
         ({"statistic": "medain"}, SpecError, "unknown statistic 'medain'"),
-        ({"budget": "23"}, SpecError, "budget: 23 is less than what this costs, 24"),
+        ({"budget": "23"}, SpecError, "budget: 23 is below the cost of this release, 24"),
         ({"x": "nothing", "bounds": "nothing=0:1"}, SourceError, "no column 'nothing'"),
     ],
 )
@@ -108,14 +108,14 @@ def test_refusals_leave_nothing_behind(
 
 def test_a_second_release_needs_a_larger_budget(stata: Path) -> None:
     typed(*options(stata))
-    with pytest.raises(SpecError, match="less than what this costs, 24, and 24 before"):
+    with pytest.raises(SpecError, match="below the cost of this release, 24, plus 24 spent before"):
         typed(*options(stata, out=str(stata.parent / "again")))
     typed(*options(stata, out=str(stata.parent / "again"), budget="48"))
     assert len(discreet.ledger(stata.parent / "discreet-ledger.sqlite").chain().releases()) == 2
 
 
-def test_codes_that_match_nothing_give_reason_to_doubt(stata: Path) -> None:
-    """Told from the released counts: nothing else may be said."""
+def test_codes_that_match_nothing_give_a_sanity_warning(stata: Path) -> None:
+    """The warning uses the released counts only."""
     assert "about 0 everywhere" in typed(*options(stata, by="tract=7,8,9"))
     looked = typed(*options(stata, by="tract=7,8,9", out=str(stata.parent / "x")), "--check")
     assert "is the code list right?" in looked
@@ -158,7 +158,7 @@ def test_tradeoff_on_an_earlier_release(tmp_path: Path, groups: dict[str, Any]) 
         *("--share", "0.5"),
         *("--out", str(tmp_path / "curve")),
     )
-    assert "The accuracy asked for needs ε = " in said
+    assert "The target accuracy needs ε = " in said
     frame = pd.read_csv(tmp_path / "curve/tradeoff.csv")
     chosen = frame[~frame["epsilon"].isin([1, 8])]["mse_exact"].item()
     assert 0.00009 < chosen <= 0.0001
@@ -186,8 +186,8 @@ def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "needs one input that is not confidential"),
-        (["--synthetic", "--public", "x.csv"], "needs one input"),
+        ([], "needs exactly one input that is not confidential"),
+        (["--synthetic", "--public", "x.csv"], "needs exactly one input"),
         (["--release", "nowhere"], "no manifest"),
         (["--public", "nowhere.csv", "--provenance", "p", "--chi", "1"], "not readable"),
         (["--synthetic", "--distribution", "cauchy"], "--distribution"),
@@ -202,10 +202,10 @@ def test_tradeoff_refuses(tmp_path: Path, words: list[str], said: str) -> None:
 # --- envelope -------------------------------------------------------------------------------------------------------
 
 
-def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
+def test_envelope_is_confidential(tmp_path: Path) -> None:
     atlas = AtlasAgency(tmp_path / "atlas")
     atlas.open()
-    spec, out = str(atlas.folder / "release.yaml"), tmp_path / "inside"
+    spec, out = str(atlas.folder / "release.yaml"), tmp_path / "private"
     said = typed("envelope", spec, "--out", str(out))
     assert "CONFIDENTIAL" in said
     assert out.stat().st_mode & 0o777 == 0o700
@@ -213,12 +213,12 @@ def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
         assert "CONFIDENTIAL" in (out / name).read_text()
     with pytest.raises(PublishError, match="exists already"):
         typed("envelope", spec, "--out", str(out))
-    with pytest.raises(SpecError, match="'county' is no column of codes"):
+    with pytest.raises(SpecError, match="'county' is not a column of codes"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "county=1")
     with pytest.raises(SpecError, match="--cell: cannot read"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "101")
     typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "tract=101")
     atlas.run()
     with pytest.raises(PublishError, match="lies in a release"):
-        typed("envelope", spec, "--out", str(atlas.folder / "out/inside"))
+        typed("envelope", spec, "--out", str(atlas.folder / "out/private"))
     assert not list((atlas.folder / "out").rglob("*.svg"))

@@ -1,4 +1,5 @@
-"""Intervals around protected estimates: their distributions against integrals; coverage by simulation, accepted and rejected."""
+"""Intervals around protected estimates: their distributions against integrals; coverage by simulation, accepted and
+rejected."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def inside(h: float, s: float, b: float, df: int, distribution: Distribution) ->
     return float(2 * quad(term, 0, 400, points=[h / s, 1, 10], limit=400)[0])
 
 
-# ------------------------------------------------------------------------------------------------------------ distributions
+# -------------------------------------------------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -132,7 +133,8 @@ Interval = Callable[[Floats, Floats, Floats, Floats, NDArray[np.int64], Distribu
 
 
 def hits(made: Interval, shape: str, n: int, epsilon: int, distribution: Distribution, cells: int) -> int:
-    """How many of the intervals hold the population's value: noise of 004's scales on estimate, error and count."""
+    """How many of the intervals hold the population's value: noise of the scales of Chetty & Friedman 2019 on estimate,
+    error and count."""
     _, chi, chi_error = SHAPES[shape]
     theta, s = regressions(shape, n, cells, 1000 * n + epsilon)
     generator = np.random.default_rng([n, epsilon, len(distribution)])
@@ -233,7 +235,7 @@ def test_with_less_noise_s_at_its_word_would_cover_too_little(distribution: Dist
         ({"level": F(1)}, "level"),
         ({"level": F(999, 1000)}, "level"),
         ({"df": np.array([0])}, "degrees"),
-        ({"df": np.array([1.5])}, "whole"),
+        ({"df": np.array([1.5])}, "not integers"),
         ({"scale": np.zeros(1)}, "positive"),
         ({"error_scale": -np.ones(1)}, "positive"),
         ({"error": np.array([np.nan])}, "finite"),

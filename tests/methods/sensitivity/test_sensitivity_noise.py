@@ -103,14 +103,14 @@ def kernel(**changes: Any) -> EstimateKernel:
         "domain": nothing,
         "groups": groups,
         "noise": noise(),
-        "numbers": ("estimate", "error", "count"),
+        "quantities": ("estimate", "error", "count"),
         "steps": 1000,
         "empty": 500,
         "parameters": 2,
         "chi": np.array([5000]),
         "chi_error": np.array([700]),
-        "minimum": None,
-        "true_minimum": False,
+        "suppress_below": None,
+        "suppress_by_true_count": False,
         "sizes": None,
         "chosen": (),
     }
@@ -174,7 +174,7 @@ def test_what_is_published_is_cut_before_its_noise_is() -> None:
 
 
 def test_hidden_cells_hide_their_size() -> None:
-    row = drawn(kernel(minimum=1000), 40, 420, 30, "few")
+    row = drawn(kernel(suppress_below=1000), 40, 420, 30, "few")
     assert row["estimate"] is row["size"] is row["noise_sd"] is row["low95"] is None
     assert row["count"] is not None
 
@@ -207,21 +207,21 @@ def with_wild_cell(n: int) -> pa.Table:
 
 
 def test_only_cells_that_can_be_published_decide(atlas: AtlasAgency) -> None:
-    least = table_of(atlas, minimum=20).design.least
+    least = table_of(atlas, suppress_below=20).design.least
     assert 10 < least < 20
     chi = {}
     for n in (least - 1, least):
         atlas.write(with_wild_cell(n))
-        chi[n] = atlas.run(f"with{n}", minimum=20)["mobility_chi"]["chi"][0].as_py()
+        chi[n] = atlas.run(f"with{n}", suppress_below=20)["mobility_chi"]["chi"][0].as_py()
     assert chi[least] > 20 * chi[least - 1]
-    assert table_of(atlas, minimum={"count": 20, "on": "true"}).design.least == 20
+    assert table_of(atlas, suppress_below={"count": 20, "on": "true"}).design.least == 20
     sizes = {"public": "tracts.csv", "column": "state", "provenance": "x"}
     (atlas.folder / "tracts.csv").write_text("tract,state\n000,5\n101,0\n")
-    assert table_of(atlas, minimum=20, size=sizes, delta=None).design.least == 1  # nothing pays for a mistake
+    assert table_of(atlas, suppress_below=20, cell_size=sizes, delta=None).design.least == 1  # no δ for an error
 
 
 def test_delta_is_divided_among_what_may_fail(atlas: AtlasAgency) -> None:
-    three = table_of(atlas, noise="normal", minimum=20).design
+    three = table_of(atlas, noise="normal", suppress_below=20).design
     assert {claim: three.part(claim) for claim in three.spec.claims} == dict.fromkeys(
         ("bound", "normal", "small"), DELTA / 3
     )
@@ -232,17 +232,17 @@ def test_delta_is_divided_among_what_may_fail(atlas: AtlasAgency) -> None:
     assert three.guarantee.delta == two.guarantee.delta == DELTA
 
 
-def test_every_option_says_what_it_does_not_promise(atlas: AtlasAgency) -> None:
+def test_every_option_has_its_caveats(atlas: AtlasAgency) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,5\n")
     public = {"public": "sizes.csv", "column": "people", "provenance": "x"}
     usual = (wording.CHI, wording.ROUNDED, wording.UNDEFINED)
     assert table_of(atlas).guarantee().caveats == usual
-    assert table_of(atlas, size=public, delta=None).guarantee().caveats == (*usual, wording.PUBLIC_SIZE)
-    assert table_of(atlas, size="true", delta=None).guarantee().caveats == (*usual, wording.TRUE_SIZE)
+    assert table_of(atlas, cell_size=public, delta=None).guarantee().caveats == (*usual, wording.PUBLIC_SIZE)
+    assert table_of(atlas, cell_size="true", delta=None).guarantee().caveats == (*usual, wording.TRUE_SIZE)
     winsorised = {**LINE, "winsorise": "0.05"}
     assert table_of(atlas, statistic=winsorised).guarantee().caveats == (*usual, wording.WINSORISED)
-    refusing = table_of(atlas, infinite="refuse").guarantee().caveats
-    assert refusing == (wording.CHI, wording.ROUNDED, wording.REFUSED)
+    refusing = table_of(atlas, infinite_influence="refuse").guarantee().caveats
+    assert refusing == (wording.CHI, wording.ROUNDED, wording.REFUSED_INFINITE)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_read(
 def test_a_list_of_sizes_does_not_contradict_itself(atlas: AtlasAgency, first: str) -> None:
     (atlas.folder / "sizes.csv").write_text(f"tract,people\n000,{first}\n000,900\n")
     with pytest.raises(DomainError, match="line 3 lists a cell again"):
-        atlas.open(size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
+        atlas.open(cell_size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
 
 
 def test_a_large_but_finite_sensitivity_is_heard(atlas: AtlasAgency) -> None:
@@ -296,6 +296,6 @@ def test_degrees_of_freedom_are_those_of_the_released_count() -> None:
     row = next(row for i in range(50) if abs((row := drawn(made, 6, 420, 300, f"few {i}"))["count"] - 6) > 2)
     scales = [np.array([np.sqrt(2) / float(LOUD) * steps(chi, row["size"]) / 1000 / np.sqrt(2)]) for chi in (5, 1)]
     arrays = [np.array([row[name]]) for name in ("estimate", "se_sampling")]
-    told = intervals(*arrays, *scales, np.array([max(row["count"] - 2, 1)]), "laplace")
+    expected = intervals(*arrays, *scales, np.array([max(row["count"] - 2, 1)]), "laplace")
     true = intervals(*arrays, *scales, np.array([4]), "laplace")
-    assert abs(row["high95"] - told.high[0]) <= 0.001 < abs(told.high[0] - true.high[0])
+    assert abs(row["high95"] - expected.high[0]) <= 0.001 < abs(expected.high[0] - true.high[0])

@@ -20,7 +20,7 @@ from discreet.methods.sensitivity.statistics.line import Line
 from discreet.pipeline.check import lines
 from support.sensitivity import LINE, UNIT_INTERVAL, AtlasAgency, children
 
-SURE = "1000000000"  # an epsilon that leaves hardly any noise
+SURE = "1000000000"  # an epsilon with negligible noise
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def truth(code: str, table: pa.Table | None = None) -> tuple[float, float, int, 
     return height + slope * 0.25, error, x.size, float(found.sensitivity[0])
 
 
-def test_with_hardly_any_noise_the_estimates_are_those_of_the_records(atlas: AtlasAgency) -> None:
+def test_with_negligible_noise_the_estimates_are_those_of_the_records(atlas: AtlasAgency) -> None:
     found = atlas.run(epsilon=SURE)
     for row in found["mobility"].to_pylist():
         if row["tract"] == "299":
@@ -128,18 +128,18 @@ def test_numbers_cost_one_epsilon_each(atlas: AtlasAgency) -> None:
     assert atlas.open().plan().total.epsilon == 12
     assert atlas.open().plan().total.delta == Fraction("0.000001")
     sizes = {"public": "tracts.csv", "column": "state", "provenance": "none"}
-    with pytest.raises(DomainError, match="line 2 has no whole number"):
-        atlas.open(size=sizes, delta=None).plan()
+    with pytest.raises(DomainError, match="line 2 has no integer number"):
+        atlas.open(cell_size=sizes, delta=None).plan()
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,25\n")
     sizes = {"public": "sizes.csv", "column": "people", "provenance": "a census"}
-    assert atlas.open(size=sizes, delta=None, numbers=["estimate"]).plan().total.epsilon == 4
+    assert atlas.open(cell_size=sizes, delta=None, publish=["estimate"]).plan().total.epsilon == 4
 
 
 def test_normal_noise_is_charged_what_it_costs(atlas: AtlasAgency) -> None:
     """Nominally 8 and one number: epsilon 42 at a delta of 1e-6 (DECISIONS)."""
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,25\n")
     sizes = {"public": "sizes.csv", "column": "people", "provenance": "a census"}
-    plan = atlas.open(size=sizes, noise="normal", epsilon="8", numbers=["estimate"]).plan()
+    plan = atlas.open(cell_size=sizes, noise="normal", epsilon="8", publish=["estimate"]).plan()
     assert 41 < plan.total.epsilon < 43
     assert "cost ε = 4" in str(plan)
 
@@ -157,28 +157,28 @@ def test_it_never_claims_to_be_private(atlas: AtlasAgency) -> None:
 @pytest.mark.parametrize(
     ("changes", "caveat"),
     [
-        ({"size": "true", "delta": None}, "true number of records of a cell, as printed"),
-        ({"minimum": {"count": 30, "on": "true"}}, "left out by their true number"),
-        ({"search": "corners"}, "corners are not always worst"),
+        ({"cell_size": "true", "delta": None}, "true number of records of a cell, as printed"),
+        ({"suppress_below": {"count": 30, "on": "true"}}, "suppressed by their true number"),
+        ({"search": "corners"}, "at the corners of the bounds only"),
         ({"search": {"grid": 5}}, "on a grid of 5 values"),
-        ({"infinite": "refuse"}, "that this release exists tells"),
+        ({"infinite_influence": "refuse"}, "existence of this release discloses"),
     ],
 )
-def test_options_that_promise_less_say_so(atlas: AtlasAgency, changes: dict[str, Any], caveat: str) -> None:
+def test_options_with_weaker_guarantees_have_caveats(atlas: AtlasAgency, changes: dict[str, Any], caveat: str) -> None:
     plain, weaker = atlas.open().plan().total, atlas.open(**changes).plan().total
     assert not any(caveat in text for text in plain.caveats)
     assert any(caveat in text for text in weaker.caveats)
 
 
 def test_cells_are_left_out_by_their_released_count(atlas: AtlasAgency) -> None:
-    rows = atlas.run(minimum={"count": 30})["mobility"].to_pylist()
+    rows = atlas.run(suppress_below={"count": 30})["mobility"].to_pylist()
     assert {row["estimate"] is None for row in rows} == {True, False}
     for row in rows:
         assert (row["count"] < 30) == (row["estimate"] is None) == (row["low95"] is None)
 
 
 def test_or_by_their_true_count_then_with_nothing_at_all(atlas: AtlasAgency) -> None:
-    rows = atlas.run(minimum={"count": 30, "on": "true"})["mobility"].to_pylist()
+    rows = atlas.run(suppress_below={"count": 30, "on": "true"})["mobility"].to_pylist()
     left_out = {row["tract"] for row in rows if row["estimate"] is None}
     assert left_out == {code for code in [*{*children()["tract"].to_pylist()}] if truth(code)[2] < 30} | {"299"}
     assert all(row["count"] is None for row in rows if row["tract"] in left_out)
@@ -193,7 +193,7 @@ def test_one_cell_alone_is_scaled_by_placebo_cells(atlas: AtlasAgency) -> None:
 def test_public_sizes_scale_the_noise(atlas: AtlasAgency) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,20\n")
     sizes = {"public": "sizes.csv", "column": "people", "provenance": "a census"}
-    rows = {row["tract"]: row for row in atlas.run(size=sizes, delta=None)["mobility"].to_pylist()}
+    rows = {row["tract"]: row for row in atlas.run(cell_size=sizes, delta=None)["mobility"].to_pylist()}
     assert (rows["000"]["size"], rows["101"]["size"], rows["202"]["size"]) == (40, 20, 1)
     assert rows["101"]["noise_sd"] == pytest.approx(2 * rows["000"]["noise_sd"], rel=1e-3)
 
@@ -220,14 +220,14 @@ def test_check_names_such_cells_and_says_what_to_do(atlas: AtlasAgency) -> None:
     opened = atlas.open()
     text = "\n".join(lines(opened.check(), opened.spec))
     assert "CONFIDENTIAL" in text
-    assert "beyond all bounds: tract 101" in text
+    assert "of infinite sensitivity to one record: tract 101" in text
     assert "winsorise" in text
     assert "χ = " in text
 
 
 def test_refusing_them_names_no_cell_and_spends_nothing(atlas: AtlasAgency) -> None:
     atlas.write(constant())
-    opened = atlas.open(infinite="refuse")
+    opened = atlas.open(infinite_influence="refuse")
     with pytest.raises(SourceError, match="no finite sensitivity") as error:
         opened.run(atlas.folder / "out", simulation="test")
     assert "101" not in str(error.value)
@@ -263,7 +263,7 @@ def test_one_record_of_each_person(tmp_path: Path) -> None:
     doubled = pa.concat_tables([table, table.slice(0, 50)])
     atlas = AtlasAgency(tmp_path / "people", doubled, {"person": "child", "max_records": 1})
     assert sum(atlas.run(epsilon=SURE)["mobility"]["count"].to_pylist()) == table.num_rows
-    with pytest.raises(GuaranteeError, match="those of one record"):
+    with pytest.raises(GuaranteeError, match="sensitivities cover one record"):
         AtlasAgency(tmp_path / "two", doubled, {"person": "child", "max_records": 2}).open().plan()
 
 
@@ -282,27 +282,35 @@ UNBOUNDED = {"parent_rank": UNIT_INTERVAL, "kid_rank": {"low": "0"}}
 @pytest.mark.parametrize(
     ("changes", "kind", "said"),
     [
-        ({"variables": UNBOUNDED}, SpecError, r"variables.kid_rank.*is not bounded: declare low and high"),
+        ({"variables": UNBOUNDED}, SpecError, r"variables.kid_rank.*has no bounds: declare low and high"),
         ({"variables": {"parent_rank": UNIT_INTERVAL}}, SpecError, "unknown variable 'kid_rank'"),
         ({"variables": {**UNBOUNDED, "kid_rank": {"low": "1", "high": "1"}}}, SpecError, "low 1 is not below high 1"),
         ({"variables": {**UNBOUNDED, "kid_rank": {"low": 0.5, "high": "1"}}}, SpecError, "found a float"),
         ({"epsilon": None}, SpecError, "epsilon"),
         ({"epsilon": "0"}, SpecError, "must be above 0"),
-        ({"delta": None}, SpecError, "'delta' is missing: the lower bound on a count may fail"),
-        ({"size": "true"}, SpecError, "leave it out"),
-        ({"noise": "normal", "size": "true", "delta": None}, SpecError, "normal noise has no pure epsilon"),
+        ({"delta": None}, SpecError, "'delta' is missing: the lower bound on a count can fail"),
+        ({"cell_size": "true"}, SpecError, "leave it out"),
+        ({"noise": "normal", "cell_size": "true", "delta": None}, SpecError, "normal noise has no pure epsilon"),
         ({"statistic": {"name": "predicton"}}, SpecError, "did you mean 'prediction'"),
         ({"statistic": "mean"}, SpecError, "expected keys and values"),
         ({"statistic": {**LINE, "x": "kid_rank"}}, SpecError, "the same variable"),
         ({"statistic": {**LINE, "winsorise": "0.5"}}, SpecError, "below 1/2"),
-        ({"search": "removals"}, SpecError, "knows no search 'removals'"),
+        ({"search": "removals"}, SpecError, "does not support the search 'removals'"),
         ({"search": {"grid": 1}}, SpecError, "search.*grid.*2"),
         ({"groups": ["race"]}, SpecError, "unknown attribute 'race'"),
-        ({"by": ["state"], "groups": ["tract"]}, SpecError, "a cell must lie in one group"),
-        ({"only": {"tract": ["999"]}}, SpecError, "'999' is no category"),
+        ({"by": ["state"], "groups": ["tract"]}, SpecError, "every cell must lie in one group"),
+        ({"only": {"tract": ["999"]}}, SpecError, "'999' is not a category"),
         ({"only": {"state": ["N"]}}, SpecError, "is not in `by`"),
-        ({"numbers": ["estimate"]}, SpecError, "publish count"),
-        ({"numbers": ["count"]}, SpecError, "lists estimate"),
+        ({"publish": ["estimate"]}, SpecError, "publish count"),
+        ({"publish": ["count"]}, SpecError, "lists estimate"),
+        ({"minimum": 30}, SpecError, "'minimum' is now called 'suppress_below': write `suppress_below: 30`"),
+        ({"size": "bound"}, SpecError, "'size' is now called 'cell_size': write `cell_size: bound`"),
+        ({"numbers": ["estimate"]}, SpecError, "'numbers' is now called 'publish': write `publish: .estimate.`"),
+        (
+            {"infinite": "refuse"},
+            SpecError,
+            "'infinite' is now called 'infinite_influence': write `infinite_influence: r",
+        ),
         ({"grid": "0.003"}, SpecError, "power of ten"),
         ({"decay": "3"}, SpecError, "decay is 1/2, 1, 3/2 or 2"),
         ({"formats": ["dta", "dta"]}, SpecError, "names one twice"),
@@ -317,7 +325,7 @@ def test_bad_declarations_are_refused(
 
 def test_a_share_is_of_codes(atlas: AtlasAgency) -> None:
     share = {"name": "share", "of": "treated"}
-    with pytest.raises(SpecError, match="'treated' is not 0 or 1"):
+    with pytest.raises(SpecError, match="'treated' is not a 0/1 variable"):
         atlas.open(statistic=share, variables={"treated": UNIT_INTERVAL}).plan()
     found = atlas.run(statistic=share, variables={"treated": {"equals": ["yes"]}}, epsilon=SURE)["mobility"].to_pylist()
     table = children()

@@ -1,4 +1,4 @@
-"""Tables of a published cube (002, §2): the same cells, the same value; the same query, the same value; sums add up."""
+"""Tables of a published cube (Li & Krenzke 2020, §2): equal sets of cells and equal queries have equal values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "raked": {"controls": CONTROLS, "calibration": "rake"},
     "weighted": {"weights": WEIGHTS, "controls": CONTROLS, "replicates": TABLES},
     "replicates": {"weights": WEIGHTS, "replicates": DEVIATIONS},
-    "whole": {"controls": CONTROLS, "whole": True},
+    "whole": {"controls": CONTROLS, "integers": True},
     "sparse": {"form": "sparse", "epsilon": "3/2"},
     "sparse, by levels": {
         "form": "sparse",
@@ -110,7 +110,7 @@ def test_every_table_is_the_sum_of_the_published_rows(
     query[3].shuffle(by)
     expected = brute(made, cube, by, where)
     if not expected:
-        with pytest.raises(ParameterError, match="no cell of the cube is chosen"):
+        with pytest.raises(ParameterError, match="no cell of the cube matches"):
             cube.table(by, where)
         return
     found = cube.table(by, where)
@@ -272,15 +272,15 @@ def test_arrow() -> None:
     [
         (["color"], {}, r"by: the cube has no variable 'color'. It has occupation, strength, outdoors, major"),
         ([], {"color": ["x"]}, r"where: the cube has no variable 'color'"),
-        (["occupation", "major"], {}, "'major' and another one are of the same variable"),
-        (["strength", "strength"], {}, "'strength' is named twice"),
+        (["occupation", "major"], {}, "'major' and another level group the same variable"),
+        (["strength", "strength"], {}, "duplicate variable 'strength'"),
         (["strenght"], {}, "no variable 'strenght', did you mean 'strength'"),
         ("strength", {}, "'strength' is not a list of variables"),
-        (["strength"], {"strength": []}, "no cell of the cube is chosen"),
-        (["strength"], {"major": ["11"], "occupation": ["13-1011"]}, "no cell of the cube is chosen"),
-        ([], {"strength": ["lihgt"]}, "'lihgt' is no code of 'strength'. It has light, medium, heavy.$"),
-        ([], {"strength": "light"}, "strength is not a list of codes"),
-        ([], {"strength": [1]}, "strength is not a list of codes"),
+        (["strength"], {"strength": []}, "no cell of the cube matches"),
+        (["strength"], {"major": ["11"], "occupation": ["13-1011"]}, "no cell of the cube matches"),
+        ([], {"strength": ["lihgt"]}, "'lihgt' is not a code of 'strength'. It has light, medium, heavy.$"),
+        ([], {"strength": "light"}, "'strength' needs a list of codes"),
+        ([], {"strength": [1]}, "'strength' needs a list of codes"),
     ],
 )
 def test_what_cannot_be_asked(by: list[str], where: Any, said: str) -> None:
@@ -290,5 +290,5 @@ def test_what_cannot_be_asked(by: list[str], where: Any, said: str) -> None:
 
 def test_tables_with_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.post.cubes.cube.MOST_CELLS", 14)
-    with pytest.raises(ParameterError, match="15 rows are more than 14"):
+    with pytest.raises(ParameterError, match="15 rows exceed the limit of 14"):
         Cube(model(), VALUES).table(["occupation", "strength"])

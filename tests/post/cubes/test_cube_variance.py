@@ -204,7 +204,7 @@ def test_many_queries_go_in_blocks():
 
 
 def test_table_4_without_calibration_and_with_least_squares():
-    """002, Table 4: the expected pooled sample variances; the paper's raking left 0, 1.684, 1.082, .494, .200, …"""
+    """Li & Krenzke 2020, Table 4: expected pooled sample variances; its raking left 0, 1.684, 1.082, .494, .200, …"""
     variance = DiscreteLaplace(Fraction(7), 1).variance()
     found = [reduction(PAPER, variance, ONE_WAY, dimension) for dimension in range(1, 11)]
     before = [7.490, 3.552, 1.422, 0.544, 0.207, 0.0789, 0.0303, 0.0118, 0.0046, 0.0018]
@@ -242,13 +242,13 @@ def test_reduction_is_the_expectation_over_all_cells_of_all_tables(stated):
 @pytest.mark.parametrize(
     ("shape", "variance", "controls", "message"),
     [
-        ((), 1.0, (), "no cube"),
-        ((2, 0), 1.0, (), "no cube"),
-        ((2,), -1.0, (), "no cube"),
-        ((2,), np.nan, (), "no cube"),
-        ((2,), 1.0, (KnownMargin((1,), 0.0),), "axes that the cube has not"),
-        ((2, 2), 1.0, (KnownMargin((0, 0), 0.0),), "or twice"),
-        ((2,), 1.0, (KnownMargin((0,), -0.5),), "no noise variance"),
+        ((), 1.0, (), "positive size per axis"),
+        ((2, 0), 1.0, (), "positive size per axis"),
+        ((2,), -1.0, (), "positive size per axis"),
+        ((2,), np.nan, (), "positive size per axis"),
+        ((2,), 1.0, (KnownMargin((1,), 0.0),), "unknown or duplicate axis"),
+        ((2, 2), 1.0, (KnownMargin((0, 0), 0.0),), "duplicate axis"),
+        ((2,), 1.0, (KnownMargin((0,), -0.5),), "no finite noise variance"),
         ((2,) * 20, 1.0, (KnownMargin(tuple(range(20)), 1.0),), "too many axes"),
     ],
 )
@@ -265,5 +265,5 @@ def test_refuses_queries_that_the_cube_has_not(sizes):
 
 @pytest.mark.parametrize("dimension", [0, 3])
 def test_refuses_tables_that_the_cube_has_not(dimension):
-    with pytest.raises(ParameterError, match="no table of so many axes"):
+    with pytest.raises(ParameterError, match="no table of this dimension"):
         reduction((2, 2), 1.0, (), dimension)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.post.cubes.margins import Margin, reduced
+from discreet.post.cubes.margins import Margin, marginalise
 from support.hypothesis_profile import examples
 
 distributions = examples(150)
@@ -18,6 +18,6 @@ shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 def test_added_up_over_all_axes_but_some(shape: list[int], data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.integers(0, len(shape) - 1)))
     cube = np.random.default_rng(len(shape)).integers(-50, 50, shape).astype(float)
-    found = reduced(cube, kept)
+    found = marginalise(cube, kept)
     assert np.array_equal(found, cube.sum(axis=tuple(i for i in range(len(shape)) if i not in kept)))
     assert np.array_equal(found.reshape(-1), Margin.over(shape, sorted(kept)).add_up(cube))

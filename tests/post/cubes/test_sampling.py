@@ -23,10 +23,10 @@ from discreet.post.cubes.sampling import (
     Reliability,
     fit_gvf,
     interval,
-    outward,
     reliability,
     replicate_noise,
     replicate_variance,
+    round_outward,
     standard_error,
     tail,
 )
@@ -354,7 +354,7 @@ def test_intervals_of_counts_cover_at_every_level(level: Fraction, rate: str, ca
         low, high = interval(
             0.0, np.sqrt(variance), level, tail(variance, np.array([n * distribution.fourth_cumulant()]))
         )
-        half = outward(0.0, low, high, 1.0)[1][0]
+        half = round_outward(0.0, low, high, 1.0)[1][0]
         size = 1 << max(int(12 * variance[0] ** 0.5 + 80 / float(distribution.rate)).bit_length() + 1, 8)
         k = np.arange(-size // 2, size // 2)
         p = np.exp(-float(distribution.rate) * np.abs(k)) * (np.abs(k) <= (cap or size))

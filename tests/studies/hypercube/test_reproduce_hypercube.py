@@ -381,4 +381,4 @@ def test_the_command_has_its_runs(tmp_path: Path) -> None:
 
 def test_margins_are_the_ten_one_way_tables() -> None:
     assert [margin.sizes for margin in MARGINS] == [(size,) for size in printed.SHAPE]
-    assert all(margin.whole for margin in MARGINS)
+    assert all(margin.ungrouped for margin in MARGINS)

@@ -148,7 +148,7 @@ class SparkEngine:
                 "changed while it was read", where="source", do="make sure that nothing writes to it, and run again"
             )
 
-    def load_public(self, table: pa.Table) -> ibis.Table:
+    def load_table(self, table: pa.Table) -> ibis.Table:
         return self._view(self._session.createDataFrame(table).hint("broadcast"))
 
     # --- computing --------------------------------------------------------------------------------------------------

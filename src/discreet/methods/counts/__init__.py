@@ -1,1 +1,1 @@
-"""Protected counts: two-sided geometric noise in every declared cell, or in the cells that a sparse table keeps."""
+"""Counts with discrete Laplace (two-sided geometric) noise, in dense or sparse form."""

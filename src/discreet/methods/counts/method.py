@@ -1,8 +1,8 @@
-"""Protected counts (000 §1; 001 A.1): every cell of a declared table plus two-sided geometric noise.
+"""Counts of every cell of a declared table plus discrete Laplace (two-sided geometric) noise: pure ε-DP.
 
-The noise is X − Y with X, Y ~ Geometric(p), p = 1 − e^−rate; 001 A.1 prints p = 1 − 1/ε, a slip (it is no probability
-for ε ≤ 1). With at most k records a unit, adding or removing a unit moves the whole table by at most k in sum, so
-rate = ε/k makes ε the cost for the unit.
+The noise is X − Y with X, Y ~ Geometric(p), p = 1 − e^−rate. With at most k records per unit the table of counts has L1
+sensitivity k under addition or removal of a unit, so rate = ε/k gives ε for the unit (Ghosh, Roughgarden and
+Sundararajan 2009; PSEO Beta Appendix, §1; PSEO Technical Appendices, A.1, where p = 1 − 1/ε is a misprint).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     import ibis
 
 RANGE = 1 << 18  # rows in memory at a time
-PART = 1 << 22  # rows in a file
+PART = 1 << 22  # rows per file
 DENSE_LIMIT = 1 << 34
 LEVEL = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
 class CountsMethod(Method):
-    """One table of protected counts."""
+    """The method `counts` for one declared table."""
 
     spec: Counts
     domain: Domain
@@ -60,9 +60,9 @@ class CountsMethod(Method):
         refuse_unless_records(self.unit, self.spec.place)
         if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
             raise GuaranteeError(
-                f"{self.domain.cells:,} cells are too many to visit one by one",
+                f"{self.domain.cells:,} cells are too many to enumerate",
                 where=self.spec.place,
-                do="write `form: sparse`: the same distribution, only non-zero rows are written",
+                do="write `form: sparse`: same output distribution, only non-zero rows are written",
             )
         _ = self.distribution
         refuse_taken_columns((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
@@ -107,19 +107,18 @@ class CountsMethod(Method):
 
     def noise(self) -> str:
         rows = round(self.domain.cells * float(self.distribution.tail(1)))
-        form = (
-            ""
-            if self.spec.form == "dense"
-            else (f"; exact sparse form: a cell without a row has count 0, about {plural(rows, 'row')} are noise alone")
+        sparse = (
+            f"; exact sparse form: a cell without a row has count 0, up to about {plural(rows, 'row')} by noise alone"
         )
-        return f"two-sided geometric, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|){form}"
+        form = sparse if self.spec.form == "sparse" else ""
+        return f"discrete Laplace (two-sided geometric), P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|){form}"
 
     @property
     def spans(self) -> tuple[Spans, ...]:
         return (Spans(self.domain.cells, self._cells_for(PART)),)
 
     def _cells_for(self, rows: int) -> int:
-        """As many cells as give about this many rows: in the sparse form most give none."""
+        """The number of cells that yield about this many rows; in the sparse form most yield none."""
         share = float(self.distribution.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
@@ -148,9 +147,9 @@ class CountsMethod(Method):
         return MethodOutput(written.value.files, {})
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
-        """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
+        """The kernel: adds noise to every cell of a span; in the sparse form returns the non-zero noisy counts."""
         if stream is None:
-            raise GuaranteeError("counts are never given without noise", where=self.spec.place)
+            raise GuaranteeError("counts are never released without noise", where=self.spec.place)
         for first, n, occupied, (counts,) in ranges(span, rows, self._cells_for(RANGE)):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)
@@ -161,7 +160,7 @@ class CountsMethod(Method):
             yield self._rows(numbers, values)
 
     def __getstate__(self) -> dict[str, object]:
-        return {"spec": self.spec, "domain": self.domain, "unit": self.unit}  # what was computed is computed again
+        return {"spec": self.spec, "domain": self.domain, "unit": self.unit}  # cached properties are recomputed
 
     def _rows(self, numbers: Int64s, values: Int64s) -> pa.RecordBatch:
         extra = [np.full(values.size, self.error.margin90, np.int64)]
@@ -176,23 +175,25 @@ class CountsMethod(Method):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        # What the noise is added to is a number of records, not of whatever they stand for.
-        most = "" if self.unit.entity is None else f"at most {self.unit.records} of each unit, "
-        counted = f"the records used ({most}none with a dropped code)"
+        # The estimand is a number of records, not of the units they belong to.
+        bound = "" if self.unit.entity is None else f"at most {self.unit.records} per unit, "
+        records = f"the records used ({bound}none with a dropped code)"
         unlisted = ", listed or not," if self.spec.form == "sparse" else ""
         base, moe = self.spec.round_to, self.error.margin90
         columns = [
             *code_columns(self.domain),
-            Column("count", "integer", f"protected count: {counted}, plus noise; unbiased for that, may be negative"),
+            Column(
+                "count", "integer", f"noisy count: {records}, plus noise; unbiased for that number, may be negative"
+            ),
             Column(
                 "moe90",
                 "integer",
-                f"margin of error of `count` at 90%: in every cell of the domain{unlisted} the noise is within "
-                f"±{moe} with at least that probability; it says nothing about records that were not used",
+                f"90% margin of error of `count`: in each cell of the domain{unlisted} the noise is within "
+                f"±{moe} with at least that probability; noise only: neither sampling nor records that were not used",
             ),
         ]
         if self.spec.nonnegative:
-            columns.append(Column("count_nonnegative", "integer", "max(count, 0); biased upwards in small cells"))
+            columns.append(Column("count_nonnegative", "integer", "max(count, 0): biased upwards in small cells"))
         if base:
             columns.append(Column("count_rounded", "integer", f"count rounded to the nearest multiple of {base}"))
         return tuple(columns)

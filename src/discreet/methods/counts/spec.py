@@ -1,4 +1,4 @@
-"""How counts are declared."""
+"""Declaration of a table of counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.spec.base import TableSpec
 
 
 class Counts(TableSpec):
-    """Protected counts by some attributes (000 §1, 001 A.1)."""
+    """Noisy counts of records by declared attributes (PSEO Beta Appendix, §1; PSEO Technical Appendices, A.1)."""
 
     method: Literal["counts"] = "counts"
     epsilon: Positive

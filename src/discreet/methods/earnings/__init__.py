@@ -1,1 +1,1 @@
-"""Percentiles of earnings from noisy histograms (000, 001)."""
+"""Earnings percentiles from histograms with discrete Laplace noise (PSEO)."""

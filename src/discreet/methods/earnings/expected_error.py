@@ -1,9 +1,9 @@
-"""How wrong percentiles will be, before anything is spent: simulated on a public reference, never on the records.
+"""Expected error of percentiles, for `plan`: simulated on a public reference distribution, never on the records.
 
-For every level both ways are shown, measured and added up, so that one can choose. The reference is a lognormal
-distribution and a number of graduates in a cell of the table itself; a coarser cell has as many times more as it has
-such cells. Of the error two parts are told apart: what the noise does to the percentile of the histogram, and how far
-that percentile lies from the distribution's own, which no epsilon mends.
+For every level both options are shown, a noisy measurement with its own ε and a sum of a finer level's cells. The
+reference is a lognormal distribution and a number of graduates in a cell of the table itself; a coarser cell has as
+many times more as it has such cells. The error has two parts, reported separately: the effect of the noise on the
+percentile of the histogram, and the interpolation bias of that percentile, which does not depend on ε.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from discreet.methods.earnings.method import EarningsMethod
 
 REPEATS = 2000
-MOST_DRAWS = 32  # a sum of more is drawn as a wider sum of these
+MOST_DRAWS = 32  # a sum of more draws is simulated by rescaling a sum of this many
 MANY = 10**12  # graduates
-NOISE = 0.001  # share of empty cells published above which `plan` warns
-RARE = 0.02  # share of cells published below which nothing is said about them
+NOISE = 0.001  # `plan` warns if a larger share of empty cells is published
+RARE = 0.02  # no error is reported if a smaller share of cells is published
 
 
 @dataclass(frozen=True)
 class ReferenceCell:
-    """A cell of the reference."""
+    """A cell of the reference distribution."""
 
     reference: Reference
     bins: Bins
@@ -49,23 +49,23 @@ class ReferenceCell:
     suppress_below: int
 
     def histogram(self, graduates: int) -> Int64s:
-        """The reference's histogram of so many graduates; what lies below the first border is in the first bin."""
+        """The reference histogram of this many graduates; values below the first edge are in the first bin."""
         mean, deviation = float(self.reference.mean), float(self.reference.deviation)
         scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.edges[1:-1]]
         below = [0.5 * (1 + erf(z)) for z in scaled]
-        upto = np.rint(np.array([0.0, *below, 1.0]) * graduates)
-        counts: Int64s = np.diff(upto).astype(np.int64)
+        cumulated = np.rint(np.array([0.0, *below, 1.0]) * graduates)
+        counts: Int64s = np.diff(cumulated).astype(np.int64)
         return counts
 
     def interpolation(self) -> Floats:
-        """The percentile of the histogram of very many, without noise, minus that of the distribution."""
+        """Interpolation bias: the percentile of a large noise-free histogram minus that of the distribution."""
         distribution = NormalDist(float(self.reference.mean), float(self.reference.deviation))
         exact = np.array([exp(distribution.inv_cdf(float(point))) for point in self.points])
-        found: Floats = percentiles(self.histogram(MANY)[None], self.bins, self.points)[0] - exact
-        return found
+        bias: Floats = percentiles(self.histogram(MANY)[None], self.bins, self.points)[0] - exact
+        return bias
 
     def error(self, graduates: int, rate: Fraction, summands: int) -> tuple[Floats, float]:
-        """Mean |error| of each percentile over the noise, of the cells that are published, and their share."""
+        """Mean |error| of each percentile over the noise, given publication, and the probability of publication."""
         true = self.histogram(graduates)
         few = min(summands, MOST_DRAWS)
         stream = ReleaseKey.simulation("outlook").stream("plan", "noise", b"", str(few))
@@ -74,29 +74,29 @@ class ReferenceCell:
         if few < summands:
             noise = np.rint(noise * sqrt(summands / few)).astype(np.int64)
         noisy = true + noise
-        kept = noisy[noisy.sum(axis=1) >= self.suppress_below]
-        if not len(kept):
+        published = noisy[noisy.sum(axis=1) >= self.suppress_below]
+        if not len(published):
             return np.full(len(self.points), np.nan), 0.0
         truth = percentiles(true[None], self.bins, self.points)
-        return np.abs(percentiles(kept, self.bins, self.points) - truth).mean(axis=0), len(kept) / REPEATS
+        return np.abs(percentiles(published, self.bins, self.points) - truth).mean(axis=0), len(published) / REPEATS
 
 
 def notes(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
-    """Lines for `plan`, by level."""
+    """Lines of `plan`, by level."""
     return {level.name: (_empty_cells(level, method.bins.count), *_lines(method, level)) for level in method.levels}
 
 
 def _empty_cells(level: AnyLevel, bins: int) -> str:
-    """How often noise alone is published: the rule of 30 looks at a noisy count."""
+    """The probability that an empty cell is published: suppression compares the *noisy* count with the threshold."""
     measured = isinstance(level, MeasuredLevel)
     sums, cells = (np.ones((2, 1), np.int64)) if measured else np.unique(level.summands, return_counts=True)
     chances = [upper_tail(level.distribution.rate, int(s) * bins, level.shape.suppress_below) for s in sums]
     share = inner(np.array(chances), cells.astype(np.float64)) / max(int(cells.sum()), 1)
-    said = f"a cell with nobody in it is published with probability {_small(share)}"
+    line = f"an empty cell is published with probability {_small(share)}"
     if share <= NOISE:
-        return said
+        return line
     enough = count_margin(level.distribution.rate, int(sums[-1]) * bins, 1 - 2 * Fraction(1, 1000)) + 1
-    return f"{said} <-- noise alone: `suppress_below: {enough}` would make it less than 0.1%"
+    return f"{line} <-- noise alone: `suppress_below: {enough}` would make it less than 0.1%"
 
 
 def _small(share: float) -> str:
@@ -104,45 +104,53 @@ def _small(share: float) -> str:
 
 
 def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
-    asked = ReferenceCell(method.spec.reference, method.bins, method.points, level.shape.suppress_below)
+    cell = ReferenceCell(method.spec.reference, method.bins, method.points, level.shape.suppress_below)
     names = [f"p{format_exact(percentile)}" for percentile in method.spec.percentiles]
     base = method.levels[0]
     cells = None if level is base else coarsening(base.domain, level.domain)
-    graduates = asked.reference.graduates * (1 if cells is None else _typical(cells.children()))
-    distribution = f"lognormal({format_exact(asked.reference.mean)}, {format_exact(asked.reference.deviation)})"
+    graduates = cell.reference.graduates * (1 if cells is None else _typical(cells.children()))
+    distribution = f"lognormal({format_exact(cell.reference.mean)}, {format_exact(cell.reference.deviation)})"
     rule = (
-        "by the published rule (`shrunk` errs less)" if method.spec.estimator == "shrunk" else "by the published rule"
+        "by the published rule (`shrunk` is usually more accurate)"
+        if method.spec.estimator == "shrunk"
+        else "by the published rule"
     )
     lines = [f"percentiles {rule}, if earnings are {distribution} with {graduates:,} graduates in a typical cell:"]
     derived = level if isinstance(level, DerivedLevel) else method.as_derived(level)
-    ways: list[tuple[str, Fraction, int]] = []
+    options: list[tuple[str, Fraction, int]] = []
     if isinstance(level, MeasuredLevel):
-        ways.append((f"measured with epsilon {format_exact(level.epsilon)}", level.distribution.rate, 1))
+        options.append((f"noise with its own epsilon {format_exact(level.epsilon)}", level.distribution.rate, 1))
     if derived is not None:
         summands = _typical(derived.summands)
-        ways.append(
+        options.append(
             (f"sum of {plural(summands, 'cell')} of {derived.source.name}", derived.distribution.rate, summands)
         )
     if isinstance(level, DerivedLevel):
-        ways.append(
-            (f"if measured with epsilon {format_exact(level.source.epsilon)}", level.source.distribution.rate, 1)
+        options.append(
+            (
+                f"noise with an epsilon of its own, {format_exact(level.source.epsilon)}",
+                level.source.distribution.rate,
+                1,
+            )
         )
-    for what, rate, summands in ways:
-        errors, share = asked.error(graduates, rate, summands)
+    for what, rate, summands in options:
+        errors, share = cell.error(graduates, rate, summands)
         lines.append(f"  {what}: {_amounts(names, errors, share)}")
     if derived is not None and derived.distribution.variance() > 0:
-        lines.append(_choice(level, derived, method.unit.records))
-    bias = asked.interpolation()
-    lines.append("  interpolation alone: " + ", ".join(f"{n} {b:+,.0f}" for n, b in zip(names, bias, strict=True)))
+        lines.append(_break_even_line(level, derived, method.unit.records))
+    bias = cell.interpolation()
+    lines.append(
+        "  interpolation bias, without noise: " + ", ".join(f"{n} {b:+,.0f}" for n, b in zip(names, bias, strict=True))
+    )
     return lines
 
 
-def _choice(level: AnyLevel, derived: DerivedLevel, records: int) -> str:
-    """From which epsilon on measuring pays; said aloud where an epsilon is thrown away."""
+def _break_even_line(level: AnyLevel, derived: DerivedLevel, records: int) -> str:
+    """The ε from which a level's own noise is smaller than that of the sum; flagged where a declared ε is below it."""
     even = _break_even(derived.distribution.variance() * _typical(derived.summands)) * records
     worse = isinstance(level, MeasuredLevel) and float(level.epsilon) < even
-    hint = " <-- adding up is free and better: leave out `epsilon`" if worse else ""
-    return f"  measuring is better than adding up from epsilon {even:.3g}{hint}"
+    hint = " <-- the sum has no additional epsilon and less noise: leave out `epsilon`" if worse else ""
+    return f"  its own noise is smaller than that of the sum from epsilon {even:.3g}{hint}"
 
 
 def _typical(children: Int64s) -> int:
@@ -151,11 +159,11 @@ def _typical(children: Int64s) -> int:
 
 def _amounts(names: list[str], errors: Floats, share: float) -> str:
     if share < RARE:
-        return "(nearly) all such cells are suppressed"
-    said = "mean |error| of " + ", ".join(f"{name} {error:,.0f}" for name, error in zip(names, errors, strict=True))
-    return said + (f" ({1 - share:.0%} suppressed)" if share < 0.995 else "")
+        return "almost all such cells are suppressed"
+    text = "mean |error| of " + ", ".join(f"{name} {error:,.0f}" for name, error in zip(names, errors, strict=True))
+    return text + (f" ({1 - share:.0%} suppressed)" if share < 0.995 else "")
 
 
 def _break_even(variance: float) -> float:
-    """The rate at which a draw has this variance: v = 2a/(1−a)² with a = e^−rate, that is 1/(2·sinh²(rate/2))."""
+    """The rate of a discrete Laplace draw with variance v = 2a/(1−a)² = 1/(2·sinh²(rate/2)), a = e^−rate."""
     return 2 * asinh(sqrt(1 / (2 * variance)))

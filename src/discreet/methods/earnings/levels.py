@@ -1,7 +1,7 @@
-"""The levels of one table: some are measured with noise of their own, others add up a finer one's protected numbers.
+"""Levels of one table: measured levels have noise and ε of their own, derived ones are sums of a measured level.
 
-A derived level costs nothing, and agrees with the finer one exactly; its noise grows with the number of cells that are
-added. Of several measured levels that a derived one can be added up from, the one with the least noise is taken.
+A derived level has no additional ε (post-processing) and agrees with its source exactly; its noise variance grows with
+the number of cells summed. Among several possible sources the one that gives the least noise is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 
 @dataclass(frozen=True)
 class LevelShape:
-    """What a level is by, however its numbers come about."""
+    """A level's name, attributes, cells and suppression rules, whether it is measured or derived."""
 
     name: str
     by: tuple[str, ...]
@@ -46,20 +46,20 @@ class _Level:
 
 @dataclass(frozen=True)
 class MeasuredLevel(_Level):
-    """A level with an epsilon of its own."""
+    """A level with its own ε."""
 
     epsilon: Fraction
     distribution: DiscreteLaplace  # of the noise in each bin
 
     @property
     def summands(self) -> Numbers:
-        """How many draws the noise of a bin is the sum of, for each cell."""
+        """For each cell, the number of draws in the noise of one bin: 1."""
         return np.broadcast_to(np.int64(1), self.domain.cells)
 
 
 @dataclass(frozen=True)
 class DerivedLevel(_Level):
-    """A level that adds up a measured one."""
+    """A level of sums over the cells of a measured level."""
 
     source: MeasuredLevel
     cells: Coarsening
@@ -70,7 +70,7 @@ class DerivedLevel(_Level):
 
     @cached_property
     def summands(self) -> Numbers:
-        """How many draws the noise of a bin is the sum of, for each cell."""
+        """For each cell, the number of draws in the noise of one bin."""
         return self.cells.children()
 
 
@@ -78,7 +78,7 @@ AnyLevel = MeasuredLevel | DerivedLevel
 
 
 def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list[AnyLevel]:
-    """The levels of a table, itself first, in the order of its declaration."""
+    """The levels of a table, the table itself first, in declared order."""
     declared = [
         Level(name=spec.name, by=spec.by, epsilon=spec.epsilon, suppress_codes=spec.suppress_codes),
         *spec.levels,
@@ -98,24 +98,24 @@ def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list
         for one in declared
         if one.epsilon is not None
     }
-    found: list[AnyLevel] = []
+    levels: list[AnyLevel] = []
     for level in declared:
         sources = [measured[level.sum_of]] if level.sum_of is not None else list(measured.values())
-        made = measured.get(level.name) or best_sum(shapes[level.name], sources)
-        if made is None:
+        resolved = measured.get(level.name) or best_sum(shapes[level.name], sources)
+        if resolved is None:
             raise DomainError(
-                f"is not made of whole cells of {' or '.join(repr(source.name) for source in sources)}",
+                f"does not consist of whole cells of {' or '.join(repr(source.name) for source in sources)}",
                 where=f"tables.{spec.name}.levels.{level.name}",
-                do="give it an `epsilon`, or attributes that are coarser ones of the table's (levels of one hierarchy, "
+                do="give it an `epsilon`, or attributes coarser than the table's (levels of one hierarchy, "
                 "`coarser` of one list of groups)",
             )
-        found.append(made)
-    return found
+        levels.append(resolved)
+    return levels
 
 
 def best_sum(shape: LevelShape, sources: Sequence[MeasuredLevel]) -> DerivedLevel | None:
-    """The level as a sum of whichever source gives it the least noise, if any can be added up to it."""
-    found = [(source, coarsening(source.domain, shape.domain)) for source in sources]
-    made = [DerivedLevel(shape, source, cells) for source, cells in found if cells is not None]
-    possible = [sum_ for sum_ in made if sum_.summands.min(initial=1) > 0]  # no cell that nothing adds up to
+    """The level as a sum of the source that gives the least noise; None if no source can be summed to it."""
+    coarsenings = [(source, coarsening(source.domain, shape.domain)) for source in sources]
+    sums = [DerivedLevel(shape, source, cells) for source, cells in coarsenings if cells is not None]
+    possible = [sum_ for sum_ in sums if sum_.summands.min(initial=1) > 0]  # every cell has at least one summand
     return min(possible, key=lambda sum_: float(sum_.summands.mean()) * sum_.distribution.variance(), default=None)

@@ -1,9 +1,10 @@
-"""Earnings percentiles and counts from protected histograms (000; 001 A.2), at one or several levels.
+"""Earnings percentiles and counts from protected histograms, at one or several levels: pure ε-DP.
 
-Measure, then make: noise is added to every bin of every cell of the measured levels, by the workers, into files of
-protected numbers. All else is made of those, at no cost: sums for the derived levels, counts, percentiles, their
-limits, the 30 rule, LEHD's layout. A person with at most k records moves a level's histograms by at most k in sum, so
-noise of rate ε/k makes ε the cost of a level for a person; levels that are measured add up.
+Noisy measurements, then post-processing: workers add discrete Laplace noise to every bin of every cell of the measured
+levels and write protected files. All else is post-processing of those: sums for derived levels, counts, percentiles,
+their limits, suppression, LEHD's layout. A unit with at most k records changes a level's histograms by at most k in L1
+norm, so noise of rate ε/k gives ε per measured level (PSEO Beta Appendix, §§1–2; PSEO Technical Appendices, A.2); the
+measured levels compose sequentially.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ if TYPE_CHECKING:
     import ibis
 
 MOST_BINS = 1 << 34  # of a measured level
-MOST_HELD = 1 << 28  # of a level that is held in memory: 2 GiB
+MOST_IN_MEMORY = 1 << 28  # of a level that is held in memory: 2 GiB
 
 
 @dataclass(frozen=True)
 class EarningsMethod(Method):
-    """One table of earnings, with its levels."""
+    """The method `earnings` for one declared table and its levels."""
 
     spec: Earnings
     cells: Mapping[str, Domain]
     unit: Unit
-    families: tuple[Domain, ...] = ()  # that the estimator shrunk borrows from, the widest first
+    families: tuple[Domain, ...] = ()  # for the estimator `shrunk`, the widest first
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of codes, for LEHD's label files
 
     @classmethod
@@ -78,12 +79,12 @@ class EarningsMethod(Method):
         _ = self.pseoe
 
     def _check_size(self, level: str, *, measured: bool) -> None:
-        """Every bin is visited; what is added up, shrunk or laid out is held in memory, after the cost is reserved."""
-        held = not measured or self.spec.estimator == "shrunk" or self.spec.layout is not None
-        most = MOST_HELD if held else MOST_BINS
+        """Refuse before the reservation what would fail after it: sums, `shrunk` and layouts need memory."""
+        in_memory = not measured or self.spec.estimator == "shrunk" or self.spec.layout is not None
+        most = MOST_IN_MEMORY if in_memory else MOST_BINS
         if (bins := self.cells[level].cells * self.bins.count) > most:
             raise DomainError(
-                f"has {bins:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
+                f"has {bins:,} bins, more than the {most:,} that {'fit in memory' if in_memory else 'are possible'}",
                 where=self._where(level),
                 do="publish coarser attributes, fewer bins, or several tables",
             )
@@ -94,7 +95,7 @@ class EarningsMethod(Method):
         for column, codes in level.shape.suppress_codes.items():
             if column not in level.domain.columns:
                 raise SpecError(
-                    f"withholds {column!r}, which it does not publish",
+                    f"suppresses codes of {column!r}, which it does not publish",
                     where=where,
                     do=f"name one of {', '.join(level.domain.columns)}",
                 )
@@ -107,7 +108,9 @@ class EarningsMethod(Method):
             }
             if unknown := next((code for code in codes if code not in known), None):
                 raise SpecError(
-                    f"withholds {column} {unknown!r}, which is no category", where=where, do="name declared codes"
+                    f"suppresses {column} {unknown!r}, which is no declared category",
+                    where=where,
+                    do="name declared codes",
                 )
 
     def _where(self, level: str) -> str:
@@ -118,9 +121,10 @@ class EarningsMethod(Method):
         for i, (wide, narrow) in enumerate(pairwise(chain)):
             if coarsening(narrow, wide) is None:
                 raise DomainError(
-                    "is not made of whole " + ("families of the next one" if i + 1 < len(self.families) else "cells"),
+                    "does not consist of whole "
+                    + ("families of the next one" if i + 1 < len(self.families) else "cells"),
                     where=f"tables.{self.name}.borrow_from[{i}]",
-                    do="list coarser attributes of the table's, the widest family first",
+                    do="list attributes coarser than the table's, the widest family first",
                 )
 
     # --- the declaration --------------------------------------------------------------------------------------------
@@ -142,7 +146,7 @@ class EarningsMethod(Method):
         return [level for level in self.levels if isinstance(level, MeasuredLevel)]
 
     def as_derived(self, level: MeasuredLevel) -> DerivedLevel | None:
-        """The level as a sum of another measured one, if it can be had."""
+        """The level as a sum of another measured level; None if that is impossible."""
         return best_sum(level.shape, [other for other in self.measured if other is not level])
 
     @property
@@ -156,7 +160,7 @@ class EarningsMethod(Method):
 
     @property
     def binned(self) -> tuple[BinnedValue, ...]:
-        column = f"discreet_bin_{self.name.encode().hex()}"  # engines take A for a
+        column = f"discreet_bin_{self.name.encode().hex()}"  # column names are case-insensitive in engines
         return (BinnedValue(column, self.spec.value, self.bins, tuple(rule.holds for rule in self.spec.sample)),)
 
     @property
@@ -167,7 +171,7 @@ class EarningsMethod(Method):
         return compose(self.level_guarantee(level) for level in self.measured)
 
     def level_guarantee(self, level: AnyLevel) -> Guarantee:
-        """What a level promises: what the one that it adds up does."""
+        """The guarantee of one level; that of a derived level is its source's."""
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
 
@@ -193,15 +197,16 @@ class EarningsMethod(Method):
             least, most = int(level.summands.min()), int(level.summands.max())
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
             cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
-            return f"each cell adds up {cells}: post-processing, nothing is paid"
+            return f"each cell is a sum of {cells}: post-processing, no additional ε"
         return in_parallel(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
-        distribution = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{format_exact(level.distribution.rate)}·|k|)"
-        return f"{distribution}, added up over cells" if isinstance(level, DerivedLevel) else distribution
+        rate = format_exact(level.distribution.rate)
+        noise = f"discrete Laplace (two-sided geometric) in each of {self.bins.count} bins, P(k) ∝ exp(−{rate}·|k|)"
+        return f"{noise}, summed over cells" if isinstance(level, DerivedLevel) else noise
 
     def _error(self, level: AnyLevel) -> ExpectedError:
-        """Of a count: the largest among the level's cells."""
+        """Expected error of a count, the largest among the level's cells."""
         draws = int(level.summands.max(initial=1)) * self.bins.count
         deviation = (draws * level.distribution.variance()) ** 0.5
         margin = int(margins(level.distribution.rate, np.array([draws]))[0])
@@ -258,10 +263,10 @@ class EarningsMethod(Method):
                 aside=True,
             )
 
-        def making(done: int, _: int) -> None:
+        def publishing(done: int, _: int) -> None:
             progress(sum(steps[:-1]) + done, sum(steps))
 
-        return MethodOutput(self.make(measured, reservation, places, making, {}), measured)
+        return MethodOutput(self.make(measured, reservation, places, publishing, {}), measured)
 
     @property
     def _steps(self) -> int:
@@ -273,17 +278,17 @@ class EarningsMethod(Method):
         grant: Grant,
         places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, NoiseProvenance],
+        provenances: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]:
-        """Everything that is published, from the measurements alone."""
+        """Every published file, from the noisy measurements alone."""
         files: dict[str, str] = {}
-        for number, made in enumerate(EarningsTables(self, origins).make(places, measured, grant), 1):
-            files |= made
+        for number, written in enumerate(EarningsTables(self, provenances).make(places, measured, grant), 1):
+            files |= written
             progress(number, self._steps)
         return files
 
     def columns(self, level: AnyLevel) -> list[Column]:
-        """The published columns of a level, in words."""
+        """The published columns of a level, with descriptions."""
         return earnings_columns(self.spec, self.unit, self.bins, level.shape)
 
     # --- LEHD's layout ----------------------------------------------------------------------------------------------
@@ -296,7 +301,7 @@ class EarningsMethod(Method):
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
             raise SpecError(f"the layout lehd needs percentile {missing}", where=where, do="add it to `percentiles`")
         if self.bins.edges[0] < 1:
-            raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first border be 1")
+            raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first edge be 1")
         if min(level.shape.suppress_below for level in self.levels) < SMALLEST:
             raise SpecError(
                 f"the layout lehd has no cells below {SMALLEST}", where=where, do="leave `suppress_below` out"

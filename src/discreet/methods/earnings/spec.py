@@ -1,4 +1,4 @@
-"""How a table of earnings percentiles is declared (000; 001 A.2)."""
+"""Declaration of a table of earnings percentiles."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from discreet.spec.base import ColumnName, Strict, TableSpec, short, within
 if TYPE_CHECKING:
     from discreet.spec.release import Release
 
-MOST_STEPS = 50_000  # bins times parts of a percentile: what the distributions of its limits are computed on
+MOST_STEPS = 50_000  # bins times the denominator of a percentile: the lattice on which its limits are computed
 Integer = Annotated[int, Field(ge=-(2**40), le=2**40)]
 Threshold = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
 
 
 class LognormalSpec(Strict):
-    """Borders at percentiles of a lognormal distribution, above a floor."""
+    """Edges at percentiles of a lognormal distribution, above a floor."""
 
     mean: Annotated[Exact, AfterValidator(within(-100, 100))]
     deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))]
@@ -54,20 +54,20 @@ class BinsSpec(Strict):
         return self
 
     def to_bins(self) -> Bins:
-        """The bins that this declares."""
+        """The declared bins."""
         if self.edges is not None:
-            made = Bins(tuple(self.edges))
+            bins = Bins(tuple(self.edges))
         elif self.lognormal is not None:
-            made = lognormal(self.lognormal.mean, self.lognormal.deviation, self.lognormal.floor)
+            bins = lognormal(self.lognormal.mean, self.lognormal.deviation, self.lognormal.floor)
         else:
-            made = PSEO
+            bins = PSEO
         if self.price_index is None:
-            return made
-        return made.indexed(self.price_index, f"{made.provenance}, times {format_exact(self.price_index)}")
+            return bins
+        return bins.indexed(self.price_index, f"{bins.provenance}, times {format_exact(self.price_index)}")
 
 
 class SampleRule(Strict):
-    """Part of a sample rule: a record is in the sample if this holds for it. It looks at nothing but the record."""
+    """One condition of the sample: a function of the single record, so it has no effect on the sensitivity."""
 
     column: ColumnName
     at_least: Integer | None = None
@@ -75,7 +75,7 @@ class SampleRule(Strict):
     equals: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> SampleRule:
+    def _has_a_condition(self) -> SampleRule:
         if self.at_least is None and self.at_most is None and self.equals is None:
             raise ValueError("needs at_least, at_most or equals")
         return self
@@ -104,12 +104,12 @@ class Level(Strict):
     @model_validator(mode="after")
     def _one_way(self) -> Level:
         if self.epsilon is not None and self.sum_of is not None:
-            raise ValueError("is either measured, with `epsilon`, or the `sum_of` another level")
+            raise ValueError("has both `epsilon` (own noise) and `sum_of` (a sum of another level): declare one")
         return self
 
 
 class Reference(Strict):
-    """A public guess for `plan`: how earnings are distributed, and how many graduates a cell of the table has."""
+    """Public assumptions for `plan`: the distribution of earnings, and the number of graduates in a cell."""
 
     mean: Annotated[Exact, AfterValidator(within(-100, 100))] = Fraction("11.003")
     deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))] = Fraction("0.753")
@@ -120,12 +120,12 @@ def _percentages(data: Any) -> Any:
     if isinstance(data, list):
         for item in data:
             if isinstance(item, float):
-                raise ValueError('a percentile is a whole number or a quoted decimal, such as 25 or "12.5"')
+                raise ValueError('a percentile is an integer or a quoted decimal, such as 25 or "12.5"')
     return data
 
 
 class Earnings(TableSpec):
-    """Protected percentiles and counts from protected histograms (000; 001 A.2)."""
+    """Percentiles and counts from protected histograms (PSEO Beta Appendix, §2; PSEO Technical Appendices, A.2)."""
 
     method: Literal["earnings"] = "earnings"
     recodable: ClassVar[bool] = True
@@ -151,25 +151,27 @@ class Earnings(TableSpec):
     def _coherent(self) -> Earnings:
         for before, after in zip([Fraction(0), *self.percentiles], [*self.percentiles, Fraction(100)], strict=True):
             if before >= after:
-                raise ValueError("percentiles lie between 0 and 100, each above the one before")
+                raise ValueError("percentiles lie between 0 and 100, in ascending order")
         if any((10 * p).denominator != 1 for p in self.percentiles):
             raise ValueError("percentiles have at most one decimal")
         bins = self.bins.to_bins().count
         if self.estimator == "shrunk" and bins == 1:
-            raise ValueError("the estimator shrunk needs two bins or more; with one bin there is nothing to borrow")
+            raise ValueError("the estimator shrunk needs two bins or more")
         if max((p / 100).denominator for p in self.percentiles) * bins > MOST_STEPS:
-            raise ValueError(f"limits of such fine percentiles in {bins} bins take hours; declare fewer bins")
+            raise ValueError(
+                f"limits of such percentiles in {bins} bins would take hours: declare fewer bins or rounder percentiles"
+            )
         if self.borrow_from and self.estimator == "pseo":
-            raise ValueError("`borrow_from` is for the estimator shrunk; pseo looks at one cell at a time")
+            raise ValueError("`borrow_from` is for the estimator shrunk; pseo uses one cell at a time")
         names = [self.name, *(level.name for level in self.levels)]
-        if double := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"two levels are called {double!r}")
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two levels are called {duplicate!r}")
         measured = [self.name, *(level.name for level in self.levels if level.epsilon is not None)]
         for level in self.levels:
             if level.sum_of is not None and level.sum_of not in measured:
                 raise ValueError(
-                    f"level {level.name!r} is the sum of {level.sum_of!r}, which is no measured level of this table; "
-                    f"measured are {', '.join(measured)}"
+                    f"level {level.name!r} is the sum of {level.sum_of!r}, which is no level of this table with an "
+                    f"epsilon; those are: {', '.join(measured)}"
                 )
         return self
 

@@ -1,4 +1,4 @@
-"""The published tables of earnings, made from protected histograms alone: nothing here costs anything."""
+"""Published tables of earnings: post-processing of the protected histograms, no additional ε."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ ROWS = 1 << 17  # in memory at a time
 
 @dataclass(frozen=True)
 class EarningsTables:
-    """What becomes of the measured histograms."""
+    """Writes the published tables from the protected histograms."""
 
     method: EarningsMethod
-    origins: Mapping[str, NoiseProvenance]  # of the measured levels, where they were recoded
+    provenances: Mapping[str, NoiseProvenance]  # of the measured levels, where they were recoded
 
     def make(
         self, places: OutputLocations, drawn: Mapping[str, Protected[WrittenTable]], grant: Grant
     ) -> Iterator[dict[str, str]]:
-        """Every published file, level by level, then those of a layout."""
+        """Write every published file, level by level, then those of a layout."""
         method, place = self.method, places.published
         sums = self._sums(places.measured, drawn)
         summaries: dict[str, Protected[Summary]] = {}
@@ -49,18 +49,19 @@ class EarningsTables:
                 pieces: Iterator[tuple[int, Histograms]] = iter([(0, sums[level.name])])
             else:
                 pieces = measured(places.measured, drawn[level.name], method.bins.count)
-            promise, schema, found = method.level_guarantee(level), schema_of(method.columns(level)), list[Summary]()
-            rows = (pa.RecordBatch.from_arrays(a, schema=schema) for a in self._rows(level, pieces, found))
-            batches = (grant.protect(batch, promise) for batch in rows)
+            guarantee, schema = method.level_guarantee(level), schema_of(method.columns(level))
+            parts = list[Summary]()
+            rows = (pa.RecordBatch.from_arrays(a, schema=schema) for a in self._rows(level, pieces, parts))
+            batches = (grant.protect(batch, guarantee) for batch in rows)
             yield write_table(place, level.name, schema, batches, grant.simulated).files
             if method.pseoe is not None:
-                summaries[level.name] = grant.protect(Summary.concatenate(found), promise)
+                summaries[level.name] = grant.protect(Summary.concatenate(parts), guarantee)
         if method.pseoe is not None:
             quartiles = [method.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
             yield method.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2]))
 
     def _sums(self, place: Storage, drawn: Mapping[str, Protected[WrittenTable]]) -> dict[str, Histograms]:
-        """The histograms of the derived levels, in one pass over each measured one."""
+        """The histograms of the derived levels, in one pass over each measured level."""
         derived = [level for level in self.method.levels if isinstance(level, DerivedLevel)]
         sums = {level.name: np.zeros((level.domain.cells, self.method.bins.count), np.int64) for level in derived}
         for name in dict.fromkeys(level.source.name for level in derived):
@@ -72,15 +73,15 @@ class EarningsTables:
         return sums
 
     def _rows(
-        self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
+        self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], parts: list[Summary]
     ) -> Iterator[list[pa.Array]]:
-        """The published rows of a level; their summaries are kept if a layout needs them."""
-        asked = SummaryParameters(
+        """The published rows of a level; appends their summaries to `parts` if a layout needs them."""
+        parameters = SummaryParameters(
             self.method.bins, self.method.points, level.shape.suppress_below, level.distribution.rate
         )
-        draws, blurred = self._draws(level)
+        draws, divided = self._draws(level)
         estimates = None
-        if self.method.spec.estimator == "shrunk":  # it looks at all cells together
+        if self.method.spec.estimator == "shrunk":  # uses all cells of the level at once
             whole = np.concatenate([piece for _, piece in pieces])
             estimates, pieces = self._shrunk(level, whole, draws), iter([(0, whole)])
         for start, piece in pieces:
@@ -88,49 +89,51 @@ class EarningsTables:
                 histograms = piece[first : first + ROWS]
                 cells = np.arange(start + first, start + first + len(histograms))
                 codes, guess = level.domain.describe(cells), None if estimates is None else estimates[cells]
-                summary = summarise(histograms, asked, draws[cells], self._withheld(level, codes), guess)
+                summary = summarise(histograms, parameters, draws[cells], self._suppressed_by_code(level, codes), guess)
                 if self.method.pseoe is not None:
-                    found.append(summary)
-                yield self._arrays(codes, histograms, summary, blurred[cells])
+                    parts.append(summary)
+                yield self._arrays(codes, histograms, summary, divided[cells])
 
     def _draws(self, level: AnyLevel) -> tuple[Numbers, Flags]:
-        """How many draws the noise of a bin is the sum of, for each cell, and where a recoding divided at random."""
+        """For each cell, the number of draws in the noise of a bin, and whether a recoding divided it at random."""
         source = level.source if isinstance(level, DerivedLevel) else level
-        origin, cells = self.origins.get(source.name), np.arange(source.domain.cells)
-        if origin is None:
+        provenance, cells = self.provenances.get(source.name), np.arange(source.domain.cells)
+        if provenance is None:
             return level.summands, np.zeros(level.domain.cells, np.bool_)
         parents = level.cells.parents(cells) if isinstance(level, DerivedLevel) else cells
-        draws, blurred = origin.draws(parents, level.domain.cells)
-        return np.maximum(draws, 1), blurred  # a group that nothing became is 0 for certain, and too small anyway
+        draws, divided = provenance.draws(parents, level.domain.cells)
+        return np.maximum(draws, 1), divided  # a group that no old group maps to is exactly 0, and suppressed
 
     def _shrunk(self, level: AnyLevel, histograms: Histograms, draws: Numbers) -> Floats:
-        """Percentiles that borrow from the families which this level has whole cells of."""
+        """Shrunk percentiles, with those families that consist of whole cells of this level."""
         cells, domain, families = np.arange(level.domain.cells), level.domain, list[Numbers]()
         for family in reversed(self.method.families):  # the wider family of a cell is that of its narrower one
-            if (found := coarsening(domain, family)) is not None:
-                cells, domain = found.parents(cells), family
+            if (lookup := coarsening(domain, family)) is not None:
+                cells, domain = lookup.parents(cells), family
                 families.insert(0, cells)
         rate = float(level.distribution.rate)
         return estimate(histograms, families, rate, self.method.bins, self.method.points, draws)
 
-    def _withheld(self, level: AnyLevel, codes: list[pa.DictionaryArray]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """The cells that a public rule keeps back, whatever is in them."""
+    def _suppressed_by_code(
+        self, level: AnyLevel, codes: list[pa.DictionaryArray]
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which cells the public rule `suppress_codes` suppresses, whatever their counts."""
         out = np.zeros(len(codes[0]) if codes else 1, np.bool_)
-        for column, withheld in level.shape.suppress_codes.items():
+        for column, suppressed in level.shape.suppress_codes.items():
             shown = codes[level.domain.columns.index(column)]
-            listed = np.isin(np.array(shown.dictionary.to_pylist(), object), withheld)
+            listed = np.isin(np.array(shown.dictionary.to_pylist(), object), suppressed)
             out |= listed[shown.indices.to_numpy()]
         return out
 
     def _arrays(
-        self, codes: list[pa.Array], histograms: Histograms, summary: Summary, blurred: Flags
+        self, codes: list[pa.Array], histograms: Histograms, summary: Summary, divided: Flags
     ) -> list[pa.Array]:
-        hidden = ~summary.published
-        unknown = hidden | blurred  # the error is not known
-        numbers = [(summary.counts, hidden), (summary.margins, unknown)]
+        suppressed = ~summary.published
+        unknown = suppressed | divided  # the error is not known
+        numbers = [(summary.counts, suppressed), (summary.margins, unknown)]
         for p in range(len(self.method.points)):
-            numbers += [(summary.percentiles[:, p], hidden)]
+            numbers += [(summary.percentiles[:, p], suppressed)]
             numbers += [(table[:, p], unknown) for table in (summary.low, summary.high)]
-            numbers += [(summary.widths[:, p], hidden)]
-        numbers += [(column, hidden) for column in histograms.T]
+            numbers += [(summary.widths[:, p], suppressed)]
+        numbers += [(column, suppressed) for column in histograms.T]
         return [*codes, pa.array(summary.status), *(pa.array(n, mask=mask) for n, mask in numbers)]

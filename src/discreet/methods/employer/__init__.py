@@ -1,1 +1,1 @@
-"""Counts of jobs that protect workers and establishments (003)."""
+"""Counts of jobs that protect workers and establishments (Haney et al. 2017)."""

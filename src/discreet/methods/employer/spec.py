@@ -1,7 +1,8 @@
-"""How a table of jobs is declared that hides workers and establishments (003)."""
+"""Declaration of a table of jobs that protects workers and establishments (Haney et al. 2017)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -18,19 +19,19 @@ if TYPE_CHECKING:
 
 def _probability(number: Fraction) -> Fraction:
     if number >= 1:
-        raise ValueError("is a probability, below 1")
+        raise ValueError("must be a probability below 1")
     return number
 
 
 class LaplaceParetoSpec(Strict):
-    """Noise in proportion to the largest establishment, with a power tail: pure ε, the default."""
+    """Noise proportional to the largest establishment, with a power tail: pure ε-DP, the default."""
 
     name: Literal["laplace-pareto"] = "laplace-pareto"
     g: Positive | None = None
 
 
 class SmoothGammaSpec(Strict):
-    """003, Algorithm 2, with the printed constants or better ones; `gamma: best` chooses the exponent."""
+    """Haney et al. 2017, Algorithm 2, with the printed constants or tighter ones; `gamma: best` picks the exponent."""
 
     name: Literal["smooth-gamma"] = "smooth-gamma"
     constants: Literal["joint", "separate", "printed"] = "joint"
@@ -38,7 +39,7 @@ class SmoothGammaSpec(Strict):
 
 
 class SmoothLaplaceSpec(Strict):
-    """003, Algorithm 3: Laplace noise in proportion to the largest establishment; fails with probability δ."""
+    """Haney et al. 2017, Algorithm 3: Laplace noise proportional to the largest establishment; (ε, δ)."""
 
     name: Literal["smooth-laplace"] = "smooth-laplace"
     delta: Annotated[Positive, AfterValidator(_probability)]
@@ -46,7 +47,7 @@ class SmoothLaplaceSpec(Strict):
 
 
 class LogLaplaceSpec(Strict):
-    """003, Algorithm 1: noise on the logarithm of the count."""
+    """Haney et al. 2017, Algorithm 1: Laplace noise on the logarithm of the count."""
 
     name: Literal["log-laplace"] = "log-laplace"
     scale: Literal["tight", "printed"] = "tight"
@@ -54,7 +55,8 @@ class LogLaplaceSpec(Strict):
 
 
 class TruncatedSpec(Strict):
-    """003, §6: establishments with more than the unit's max_records jobs are left out, the rest is hidden entirely."""
+    """Haney et al. 2017, §6: establishments with more than the unit's max_records jobs are excluded; the others are
+    protected entirely."""
 
     name: Literal["truncated"] = "truncated"
     noise: Literal["tight", "printed"] = "tight"
@@ -76,11 +78,13 @@ def _known_mechanism(data: Any) -> Any:
         if "name" not in data:
             raise ValueError(f"key 'name' is missing; known mechanisms: {', '.join(_MECHANISMS)}")
         if data["name"] == "geometric":
-            raise ValueError("geometric noise, which hides one job, is what `method: counts` adds, with `unit: record`")
+            raise ValueError(
+                "geometric noise, which protects one job, is what `method: counts` adds, with `unit: record`"
+            )
         if not isinstance(data["name"], str) or data["name"] not in _MECHANISMS:
             raise ValueError(unknown(str(data["name"]), list(_MECHANISMS), "mechanism"))
         if data["name"] == "smooth-laplace" and "delta" not in data:
-            raise ValueError('smooth-laplace fails with a probability: {name: smooth-laplace, delta: "0.00001"}')
+            raise ValueError('smooth-laplace needs a delta: {name: smooth-laplace, delta: "0.00001"}')
     return data
 
 
@@ -91,37 +95,42 @@ MechanismSpec = Annotated[
 ]
 
 
-class Largest(Strict):
-    """A private bound on each cell's largest establishment, with an ε of its own: what margins are made of."""
+class LargestEstablishmentSpec(Strict):
+    """A protected upper bound on each cell's largest establishment, with its own ε: margins of error follow from it."""
 
     epsilon: Positive
 
 
 def _one_code(data: Any) -> Any:
     if isinstance(data, list):
-        raise ValueError("names several codes: only one is counted; make a table of each, or list it under `workers`")
+        raise ValueError(
+            "names several codes: only one is counted; declare one table for each, or list it under `worker_attributes`"
+        )
     return data
 
 
 class Employer(TableSpec):
-    """Protected counts of jobs by attributes of the workplace, and perhaps of the worker (003)."""
+    """Protected counts of jobs by attributes of the workplace and, optionally, of the worker (Haney et al. 2017)."""
 
     all_or_none: ClassVar[bool] = True
+    renamed: ClassVar[Mapping[str, str]] = {"workers": "worker_attributes", "largest": "largest_establishment"}
     method: Literal["employer"] = "employer"
-    workers: list[str] = []
+    worker_attributes: list[str] = []
     only: dict[Name, Annotated[str, BeforeValidator(_one_code), Field(min_length=1)]] = {}
     epsilon: Positive
     mechanism: MechanismSpec = LaplaceParetoSpec()
-    largest: Largest | None = None
+    largest_establishment: LargestEstablishmentSpec | None = None
     nonnegative: bool = False
 
     @model_validator(mode="after")
     def _coherent(self) -> Employer:
-        named = [*self.by, *self.workers, *self.only]
-        if double := next((name for name in named if named.count(name) > 1), None):
-            raise ValueError(f"names attribute {double!r} twice in by, workers and only")
-        if self.largest is not None and isinstance(self.mechanism, LogLaplaceSpec | TruncatedSpec):
-            raise ValueError(f"`largest` is for smooth mechanisms: {self.mechanism.name} has margins without it")
+        names = [*self.by, *self.worker_attributes, *self.only]
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"names attribute {duplicate!r} twice in by, worker_attributes and only")
+        if self.largest_establishment is not None and isinstance(self.mechanism, LogLaplaceSpec | TruncatedSpec):
+            raise ValueError(
+                f"`largest_establishment` is for smooth mechanisms: {self.mechanism.name} has margins without it"
+            )
         return self
 
     @property
@@ -129,17 +138,17 @@ class Employer(TableSpec):
         return [f"{self.where}.by[{i}]" for i in range(len(self.by))]
 
     def cells(self, release: Release) -> Domain:
-        workers = [f"{self.where}.workers[{i}]" for i in range(len(self.workers))]
-        return release.domain([*self.by, *self.workers], self.where, [*self._by, *workers])
+        workers = [f"{self.where}.worker_attributes[{i}]" for i in range(len(self.worker_attributes))]
+        return release.domain([*self.by, *self.worker_attributes], self.where, [*self._by, *workers])
 
     def workplaces(self, release: Release) -> Domain:
-        """The cells of workplaces."""
+        """The workplace cells."""
         return release.domain(self.by, self.where, self._by)
 
     def chosen(self, release: Release) -> Domain:
-        """The attributes that choose the workers."""
+        """The attributes in `only`, which select the workers that are counted."""
         return release.domain(list(self.only), self.where, [f"{self.where}.only.{name}" for name in self.only])
 
     def domains(self, release: Release) -> dict[str, Domain]:
-        further = {f"{self.name}~by": self.workplaces(release), f"{self.name}~only": self.chosen(release)}
-        return {self.name: self.cells(release), **further}
+        more = {f"{self.name}~by": self.workplaces(release), f"{self.name}~only": self.chosen(release)}
+        return {self.name: self.cells(release), **more}

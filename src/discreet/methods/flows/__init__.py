@@ -1,1 +1,1 @@
-"""Employment flows: a sparse matrix with noise, and a correction that preserves totals (001)."""
+"""Employment flows: a sparse matrix with noise, and a correction that preserves totals."""

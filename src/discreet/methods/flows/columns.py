@@ -1,4 +1,4 @@
-"""The columns of tables of flows, in words: what the codebook says."""
+"""Published columns of tables of flows, with their codebook descriptions."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ REPORT = Domain((Attribute("fact", ("fact",), ("fact",), _KEYS, {key: i for i, k
 REPORT_COLUMNS = (
     Column("fact", "code", "a component of the weights, groups without a positive total, or units subtracted"),
     Column(
-        "count", "integer", "how many; of a component, values that were not positive and count as 1; empty if unused"
+        "count", "integer", "number; of a component, the values that were not positive and count as 1; empty if unused"
     ),
-    Column("of", "integer", "of how many"),
+    Column("of", "integer", "out of this number"),
 )
 
 
 def flow_columns(unit: Unit, groups: Domain, destinations: Destinations, *, corrected: bool) -> list[Column]:
-    """Codes, the corrected flow, its measurement and that one's margin."""
-    most = "" if unit.entity is None else f"at most {unit.records} of each unit, "
+    """Columns: codes, the corrected flow, the noisy measurement and its margin of error."""
+    bound = "" if unit.entity is None else f"at most {unit.records} per unit, "
     codes = code_columns(groups)
     for attribute, code in (
         (destinations.industry, destinations.marginal.industry),
         (destinations.state, destinations.marginal.state),
     ):
         about = (
-            f"{attribute.name}: {plural(attribute.size, 'category', 'categories')}, and {code} for no or hardly any job"
+            f"{attribute.name}: {plural(attribute.size, 'category', 'categories')}; {code}: not or marginally employed"
         )
         codes.append(Column(attribute.columns[0], "code", about))
     flow = (
-        [Column("flow", "integer", "corrected flow, more than 0; too low where the true flow is small")]
+        [Column("flow", "integer", "corrected flow, above 0; biased downwards where the true flow is small")]
         if corrected
         else []
     )
@@ -44,13 +44,13 @@ def flow_columns(unit: Unit, groups: Domain, destinations: Destinations, *, corr
         Column(
             "measured",
             "integer",
-            f"protected count: the records used ({most}none with a dropped code), plus noise; may be negative. Over "
-            "all cells, listed or not, it is unbiased; among those listed it is not, for they were chosen by it",
+            f"noisy count: the records used ({bound}none with a dropped code), plus noise; may be negative. Unbiased "
+            "over all cells, listed or not; not among the listed ones, which are selected by it",
         ),
         Column(
             "moe90",
             "integer",
-            "margin of error of `measured` at 90%, in every cell, listed or not: about the noise and nothing else",
+            "90% margin of error of `measured`, for each cell, listed or not, and for the noise only",
         ),
     ]
 
@@ -61,17 +61,17 @@ def _from(given: object) -> str:
 
 
 def flows_about(spec: Flows, destinations: Destinations) -> str:
-    """What the numbers are about, in a paragraph."""
+    """Description of the table for the codebook: destinations, correction, controls."""
     sources = {
         "moves between states": spec.correction.job_flows,
         "employment": spec.correction.employment,
         "the protected flows by industry": spec.correction.industry_flows,
     }
     used = [name + _from(given) for name, given in sources.items() if given is not None]
-    likely = f" by what is likely from {', '.join(used)}" if used else ""
+    controls = f" with weights from {', '.join(used)}" if used else ""
     return (
         f"Flows into {destinations.industry.name} × {destinations.state.name} and one cell "
-        f"{destinations.marginal.industry}/{destinations.marginal.state} of the not or marginally employed. Corrected "
-        f"({spec.correction.rule}){likely}: none is negative, and a group's flows add up to its measured total, or are "
-        "all 0 if that is not positive. Cells without a row are 0."
+        f"{destinations.marginal.industry}/{destinations.marginal.state} for not or marginally employed. Corrected "
+        f"(rule {spec.correction.rule}){controls}: no flow is negative, and a group's flows add up to its noisy total, "
+        "or are all 0 if that is not positive. Cells without a row are 0."
     )

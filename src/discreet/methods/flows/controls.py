@@ -1,4 +1,4 @@
-"""Public control files: what makes a destination likely, as matrices over declared codes."""
+"""Public control files, read as matrices over declared codes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ MOST_NAMED = 5
 def read_matrix(
     path: Path, columns: tuple[str, str, str], rows: Sequence[str], across: Sequence[str], where: str
 ) -> Floats:
-    """The values of every pair of declared codes; several lines of a pair add up, those of other codes do not matter.
+    """The values of every pair of declared codes; lines of one pair are summed, lines of other codes ignored.
 
-    A pair that is not listed is refused: a zero must be written.
+    A missing pair is refused: zeros must be written.
     """
     place = f"{where}, file {path.name}"
     row_of, column_of = ({code: i for i, code in enumerate(codes)} for codes in (rows, across))
-    found = np.zeros((len(rows), len(across)))
-    seen = np.zeros(found.shape, np.bool_)
+    values = np.zeros((len(rows), len(across)))
+    listed = np.zeros(values.shape, np.bool_)
     for line, (row, column, text) in enumerate(read_published(path, columns, where), start=2):
         if row in row_of and column in column_of:
             at = row_of[row], column_of[column]
-            found[at] += _value(text, columns[2], f"{place}, line {line}")
-            seen[at] = True
-    if found.max(initial=0) > LARGEST:
+            values[at] += _value(text, columns[2], f"{place}, line {line}")
+            listed[at] = True
+    if values.max(initial=0) > LARGEST:
         raise DomainError(f"adds up to more than {LARGEST:.0e}", where=place, do="count in larger units")
-    _refuse_missing(seen, (rows, columns[0]), (across, columns[1]), place)
-    _refuse_empty(found, (rows, columns[0]), (across, columns[1]), place)
-    return found
+    _refuse_missing(listed, (rows, columns[0]), (across, columns[1]), place)
+    _refuse_empty(values, (rows, columns[0]), (across, columns[1]), place)
+    return values
 
 
 def _value(text: str, column: str, where: str) -> float:
@@ -46,32 +46,32 @@ def _value(text: str, column: str, where: str) -> float:
     except ValueError:
         value = float("nan")
     if not isfinite(value) or "_" in text:
-        raise DomainError(f"{column} is {text[:20]!r}, which is no number", where=where, do="write 0 for nothing")
+        raise DomainError(f"{column} is {text[:20]!r}, which is not a number", where=where, do="write 0 for nothing")
     if value < 0:
         raise DomainError(f"{column} is negative", where=where, do="control values are 0 or more")
     return value
 
 
 def _refuse_missing(
-    seen: Flags, rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
+    listed: Flags, rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
 ) -> None:
-    if seen.all():
+    if listed.all():
         return
-    if not seen.any():
+    if not listed.any():
         raise DomainError(
             f"has no line with a declared {rows[1]} and a declared {across[1]}",
             where=place,
             do=f"write {rows[1]} like {rows[0][0]!r} and {across[1]} like {across[0][0]!r}",
         )
-    for covered, (codes, column) in ((seen.any(axis=1), rows), (seen.any(axis=0), across)):
+    for covered, (codes, column) in ((listed.any(axis=1), rows), (listed.any(axis=0), across)):
         if not covered.all():
             raise DomainError(
-                f"says nothing about {column} {_named(codes, ~np.asarray(covered))}",
+                f"has no line for {column} {_named(codes, ~np.asarray(covered))}",
                 where=place,
-                do="add estimates (a 0 would say that nobody goes there); codes are text, so leading zeros count",
+                do="add estimates (a 0 would mean that nobody goes there); codes are text: leading zeros count",
             )
-    r, c = (int(i[0]) for i in np.nonzero(~seen))
-    others = int((~seen).sum()) - 1
+    r, c = (int(i[0]) for i in np.nonzero(~listed))
+    others = int((~listed).sum()) - 1
     more = f", nor for {plural(others, 'other pair')}" if others else ""
     raise DomainError(
         f"has no line for {rows[1]} {rows[0][r]!r} and {across[1]} {across[0][c]!r}{more}",
@@ -81,20 +81,20 @@ def _refuse_missing(
 
 
 def _refuse_empty(
-    found: Floats, rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
+    values: Floats, rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
 ) -> None:
-    """A code of which everything is 0: its cells would count as the least likely of all, and lose all flows."""
-    for empty, (codes, column) in ((found.max(axis=1) <= 0, rows), (found.max(axis=0) <= 0, across)):
+    """Refuse a code whose values are all 0: its cells would have the largest weights and lose all their flows."""
+    for empty, (codes, column) in ((values.max(axis=1) <= 0, rows), (values.max(axis=0) <= 0, across)):
         if empty.any():
             raise DomainError(
                 f"is 0 everywhere for {column} {_named(codes, empty)}",
                 where=place,
-                do="write an estimate: as it is, flows there would be taken first",
+                do="write an estimate: with 0, flows there would be subtracted first",
             )
 
 
-def _named(codes: Sequence[str], chosen: Flags) -> str:
-    listed = [repr(codes[i]) for i in np.flatnonzero(chosen).tolist()]
+def _named(codes: Sequence[str], selected: Flags) -> str:
+    listed = [repr(codes[i]) for i in np.flatnonzero(selected).tolist()]
     return ", ".join(listed[:MOST_NAMED]) + (
         f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
     )

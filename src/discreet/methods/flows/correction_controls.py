@@ -1,4 +1,4 @@
-"""What is public about a flow before it is measured: jobs between states, employment, the family's industries (A.3.2).
+"""Controls of the correction: hires between states, employment, the family's flows by industry (A.3.2).
 
 A group's cell k·S + s is industry k in state s; the last one, number N·S, is "not or marginally employed".
 """
@@ -13,12 +13,12 @@ import numpy as np
 from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
 
-LARGEST, SMALLEST = 1e40, 1e-40  # of a component: products of three, and times of clocks, stay normal numbers
+LARGEST, SMALLEST = 1e40, 1e-40  # of a component: products of three and clock times stay normal floats
 HEAVIEST = 10**12
 
 
 def positive(component: Int64s | Floats) -> tuple[Floats, int]:
-    """The component with 1 for every value that is not positive, and how many there were (A.3.2).
+    """The component with 1 for every value that is not positive, and the number of those (A.3.2).
 
     >>> positive(np.array([3, 0, -2]))
     (array([3., 1., 1.]), 2)
@@ -26,10 +26,10 @@ def positive(component: Int64s | Floats) -> tuple[Floats, int]:
     values = np.asarray(component, np.float64)
     if not np.isfinite(values).all():
         raise ParameterError("a value is missing or infinite", where="controls", do="give 0 where nothing is known")
-    known = np.where(values > 0, values, 1.0)
-    if known.size and not SMALLEST <= known.min() <= known.max() <= LARGEST:
+    used = np.where(values > 0, values, 1.0)
+    if used.size and not SMALLEST <= used.min() <= used.max() <= LARGEST:
         raise ParameterError("a value is out of range", where="controls", do="count in whole units")
-    return known, int((values <= 0).sum())
+    return used, int((values <= 0).sum())
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Controls:
         return self.employment.size + 1
 
     def slowness(self, home: int, family: int) -> Floats:
-        """Of every cell of one group, as the rules compute it."""
+        """1/weight of every cell of one group, as the rules compute it."""
         others = self.ease[home] * np.repeat(self.industry_flow[family], self.employment.shape[1])
         return np.append(others, others.max() / self.marginal_weight)
 
@@ -95,6 +95,8 @@ class GroupControls:
         for name, numbers, below in zip(("home", "family"), (self.home, self.family), rows, strict=True):
             known = numbers.dtype == np.int64 and numbers.ndim == 1 and numbers.shape == self.home.shape
             if not known or (numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < below):
-                raise ParameterError("not one row of the controls a group", where=name, do="number them from 0")
+                raise ParameterError("not one row of the controls per group", where=name, do="number them from 0")
         if self.rate <= 0:
-            raise ParameterError("the rate of the noise is not positive", where="rate", do="give the measurement's")
+            raise ParameterError(
+                "the rate of the noise is not positive", where="rate", do="give the rate of the noisy measurement"
+            )

@@ -1,4 +1,4 @@
-"""Where flows go: every industry in every state, and one cell for those who do not work, or hardly."""
+"""Destinations of flows: every industry in every state, and one cell for not or marginally employed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.domain import Attribute, Key, Numbers
 from discreet.errors import DomainError, SpecError
 from discreet.methods.flows.spec import Marginal
 
-MOST_PAIRS = 1 << 22  # pairs of values that a record's destination is looked up in
+MOST_PAIRS = 1 << 22  # of recorded values, in the lookup table of destinations
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Destinations:
             where = f"tables.{self.table}.{role}"
             if len(attribute.columns) > 1 or len(attribute.source) > 1:
                 raise SpecError(
-                    f"{attribute.name!r} is a list of groups", where=where, do="name an attribute of one column"
+                    f"{attribute.name!r} is a list of groups", where=where, do="name an attribute with one column"
                 )
             if attribute.other is not None:
                 raise SpecError(
                     f"{attribute.name!r} counts undeclared values as {attribute.other!r}",
                     where=where,
-                    do="declare it with `undeclared: drop`; `marginal: {undeclared: true}` says what becomes of them",
+                    do="declare it with `undeclared: drop`; `marginal: {undeclared: true}` counts such codes",
                 )
             if (code,) in attribute.categories or (_padded(code, attribute),) in attribute.lookup:
                 raise SpecError(
-                    f"{code!r} is a category of {attribute.name!r} and the code of the marginally employed",
+                    f"{code!r} is a category of {attribute.name!r} and the code of the marginal cell",
                     where=f"tables.{self.table}.marginal.{role}",
                     do="choose another code",
                 )
@@ -80,14 +80,14 @@ class Destinations:
             for industry, k in self.industry.lookup.items()
             for state, s in self.state.lookup.items()
         }
-        found = (_padded(code[0], self.industry), _padded(code[1], self.state))  # as the data's values are compared
+        marginal = (_padded(code[0], self.industry), _padded(code[1], self.state))  # as recorded values are compared
         widths = (self.industry.width_of(0), self.state.width_of(0))
         return Attribute(
             name=f"{self.table} destination",
             columns=(*self.industry.columns, *self.state.columns),
             source=(*self.industry.source, *self.state.source),
             categories=jobs if self.marginal.undeclared else (*jobs, code),
-            lookup={**lookup, found: len(jobs)},
+            lookup={**lookup, marginal: len(jobs)},
             absent=len(jobs) if self.marginal.missing else None,
             other=code if self.marginal.undeclared else None,
             width=widths if widths != (None, None) else None,
@@ -107,8 +107,8 @@ class Destinations:
                     break
             else:
                 raise SpecError(
-                    f"{attribute.name!r} is not made of whole categories of {self.industry.name!r} or "
-                    f"{self.state.name!r}, or is the second of one of them",
+                    f"{attribute.name!r} does not consist of whole categories of {self.industry.name!r} or "
+                    f"{self.state.name!r}, or is a second attribute for one of them",
                     where=where,
                     do="name one of them, or a coarser level of its hierarchy",
                 )

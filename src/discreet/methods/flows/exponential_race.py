@@ -1,7 +1,7 @@
-"""Exponential clocks from key-stream words, without libm: the same bits on every machine. Proof: correction.md.
+"""Exponential clocks from key-stream words, without libm: identical bits on every machine. Proof: correction.md.
 
-A word w stands for U = (w + ½)·2⁻⁶⁴ and gives E = −ln(1 − U), small values to full relative precision: a clock that is
-10¹⁵ times faster than another rings later than it when E is of the order of 10⁻¹⁵.
+A word w represents U = (w + ½)·2⁻⁶⁴ and gives E = −ln(1 − U), small values to full relative precision: a clock that is
+10¹⁵ times slower than another rings before it when its E is of the order of 10⁻¹⁵.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LN2_LOW = 1.9082149292705877e-10
 ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of √½: exponents are counted from there
 DAY_BITS = 52 - 3  # a calendar has 2³ days to each octave of time
 DAYS = 1024  # 128 octaves from the first ring; later rings share the last day
-MANY = 320  # clocks with several rings, from which on a heap is faster than the calendar
-NOBODY = -1
+MANY = 320  # number of clocks with several rings above which a heap is faster than the calendar
+NONE = -1
 NEVER = 1 << 40
 POWERS = 2.0 ** np.arange(66)
 
@@ -47,43 +47,43 @@ def exponential(word: np.uint64) -> float:
 
 @compiled
 def scratch(cells: int) -> Scratch:
-    """Times, days and followers of the clocks; the first clock and the number of single ones of each day."""
+    """Work arrays: time, day and successor of each clock; first clock and number of single-ring clocks of each day."""
     clocks = np.empty(cells), np.empty(cells, np.int64), np.empty(cells, np.int64)
     return *clocks, np.empty(DAYS, np.int64), np.empty(DAYS, np.int64)
 
 
 @compiled
 def ring(
-    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, work: Scratch, out: Int64s
 ) -> None:
-    """Let the clocks of `cells[:count]` ring until `rings` rings are counted, and subtract each from its cell of out.
+    """Run the clocks of `cells[:count]` until `rings` rings, and subtract one from the cell of each ring.
 
     The clock at i adds exponentials of mean slowness[i] and stops after left[i] rings. One word each for the first
-    rings, in the order of `cells`; then one for each next ring, in the order of the rings. Equal times: the first in
-    `cells`. Rings wait in a calendar, days of equal length in log time. Clocks with one ring are only counted there:
-    which of them rang follows from the day of the last ring. Where many clocks ring several times days are crowded, and
-    a heap does the same.
+    rings, in the order of `cells`; then one for each next ring, in the order of the rings. Ties: the first in `cells`.
+    The next rings are kept in a calendar queue, days of equal length in log time. Clocks with one ring are only counted
+    there: which of them rang follows from the day of the last ring. Where many clocks ring several times, days are
+    crowded and a heap is used instead, with the same result.
     """
     several = np.int64(0)
     for i in range(count):
         several += np.int64(left[i] > 1)
     if several > MANY:
-        _ring_heap(cells, left, slowness, count, rings, words, desk, out)
+        _ring_heap(cells, left, slowness, count, rings, words, work, out)
     else:
-        _ring_calendar(cells, left, slowness, count, rings, words, desk, out)
+        _ring_calendar(cells, left, slowness, count, rings, words, work, out)
 
 
 @compiled
 def _ring_calendar(
-    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, work: Scratch, out: Int64s
 ) -> None:
-    """Rings wait in days of equal length in log time."""
-    times, days, following, first, single = desk
-    origin = _enter(left, slowness, count, words, desk)
+    """As `ring`, with the next rings in a calendar queue."""
+    times, days, following, first, single = work
+    origin = _enter(left, slowness, count, words, work)
     used, day = np.int64(count), np.int64(0)
     rings -= single[0]
-    while rings > 0 or first[day] != NOBODY:
-        if first[day] == NOBODY:
+    while rings > 0 or first[day] != NONE:
+        if first[day] == NONE:
             day += 1
             rings -= single[day]
             continue
@@ -91,19 +91,19 @@ def _ring_calendar(
             days[_latest(day, count, times, days)] = NEVER
             rings += 1
             continue
-        i, before, previous = first[day], np.int64(NOBODY), first[day]
+        i, before, previous = first[day], np.int64(NONE), first[day]
         j = following[i]
-        while j != NOBODY:
+        while j != NONE:
             if times[j] < times[i] or (times[j] == times[i] and j < i):
                 i, before = j, previous
             previous, j = j, following[j]
         if rings == 0:
             last = _latest(day, count, times, days)
-            if last == NOBODY or times[last] < times[i] or (times[last] == times[i] and last < i):
+            if last == NONE or times[last] < times[i] or (times[last] == times[i] and last < i):
                 break
             days[last] = NEVER
             rings = 1
-        if before == NOBODY:
+        if before == NONE:
             first[day] = following[i]
         else:
             following[before] = following[i]
@@ -123,10 +123,10 @@ def _ring_calendar(
 
 @compiled
 def _ring_heap(
-    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, work: Scratch, out: Int64s
 ) -> None:
     """As `ring`, with the next rings in a heap: O(count + rings·log count), whatever the weights."""
-    times, heap, _, _, _ = desk
+    times, heap, _, _, _ = work
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])
         heap[i] = i
@@ -148,7 +148,7 @@ def _ring_heap(
 
 @compiled
 def sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
-    """Move a clock down to where no earlier one is below it; of equal times the first is the earlier."""
+    """Sift a clock down in the heap; of equal times the first clock is the earlier."""
     mine = heap[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1
@@ -163,15 +163,15 @@ def sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
 
 
 @compiled
-def _enter(left: Int64s, slowness: Floats, count: int, words: Words, desk: Scratch) -> int:
-    """Enter the first rings; the day, counted from time 0, on which the calendar begins."""
-    times, days, following, first, single = desk
+def _enter(left: Int64s, slowness: Floats, count: int, words: Words, work: Scratch) -> int:
+    """Enter the first rings; returns the day, counted from time 0, on which the calendar begins."""
+    times, days, following, first, single = work
     origin = np.int64(0x7FF0000000000000)
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])
         days[i] = np.int64(float_bits(times[i])) >> np.int64(DAY_BITS)
         origin = min(origin, days[i])
-    first[:] = NOBODY
+    first[:] = NONE
     single[:] = 0
     for i in range(count):
         day = min(days[i] - origin, np.int64(DAYS - 1))
@@ -184,9 +184,9 @@ def _enter(left: Int64s, slowness: Floats, count: int, words: Words, desk: Scrat
 
 @compiled
 def _latest(day: np.int64, count: int, times: Floats, days: Int64s) -> int:
-    """The single clock that rings last on the day."""
-    found = np.int64(NOBODY)
+    """The single-ring clock that rings last on the day."""
+    latest = np.int64(NONE)
     for i in range(count):
-        if days[i] == day and (found == NOBODY or times[i] >= times[found]):
-            found = np.int64(i)
-    return int(found)
+        if days[i] == day and (latest == NONE or times[i] >= times[latest]):
+            latest = np.int64(i)
+    return int(latest)

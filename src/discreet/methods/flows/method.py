@@ -1,8 +1,9 @@
-"""Employment flows: counts of groups into industry × state and one cell of the not or marginally employed (001 A.3).
+"""Employment flows: counts of groups by industry × state, and of those not or marginally employed: pure ε-DP.
 
-Noise is added to every cell of every group, by the workers, into files of protected numbers. All else is made of
-those, at no cost: corrected flows that are never negative and keep the group's total, sums, suppression, LEHD's layout.
-A person with at most k records moves all flows by at most k in sum, so noise of rate ε/k makes ε the cost for a person.
+Noisy measurements, then post-processing: workers add discrete Laplace noise to every cell of every group and write
+protected files. All else is post-processing of those: corrected flows that are never negative and preserve the group's
+noisy total, sums, suppression, LEHD's layout. A unit with at most k records changes all flows by at most k in L1 norm,
+so noise of rate ε/k gives ε (PSEO Technical Appendices, A.3).
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
     import ibis
 
 MOST_CELLS = 1 << 34
-MOST_HELD = 1 << 28  # numbers of all sums, held in memory: 2 GiB
-MOST_MOVED = 1 << 18  # units that the correction moves in a group, on average: each is drawn
-_KEYS = {  # of the declaration, by what an attribute is for
+MOST_IN_MEMORY = 1 << 28  # integers of all sums: 2 GiB
+MOST_SUBTRACTED = 1 << 18  # units that the correction subtracts in a group, on average: each is drawn
+_KEYS = {  # of the declaration, by an attribute's role
     "home": "home_state", "industry_flows": "correction.industry_flows", "suppress": "suppress.by",
     "periods": "suppress.periods",
 }  # fmt: skip
@@ -59,13 +60,13 @@ _KEYS = {  # of the declaration, by what an attribute is for
 
 @dataclass(frozen=True)
 class FlowsMethod(Method):
-    """One table of flows, with its sums."""
+    """The method `flows` for one declared table and its sums."""
 
     spec: Flows
     groups: Domain
     unit: Unit
     destinations: Destinations
-    roles: Mapping[str, Domain] = field(default_factory=dict)  # further attributes, by what they are for
+    roles: Mapping[str, Domain] = field(default_factory=dict)  # further attributes, by role
     summed: Mapping[str, tuple[Domain, Domain]] = field(default_factory=dict)  # groups and destinations of levels
     base: Path = Path()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -83,25 +84,26 @@ class FlowsMethod(Method):
         _ = self.distribution
         if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):
             raise SpecError(
-                f"column {sorted(shared)[0]!r} tells both the group and the destination",
+                f"column {sorted(shared)[0]!r} is read for both the group and the destination",
                 where=where,
-                do="let groups be by what is known before the flow",
+                do="define groups by attributes that do not depend on the destination",
             )
         if self.domain.cells > MOST_CELLS:
             raise DomainError(
-                f"has {self.domain.cells:,} cells, more than the {MOST_CELLS:,} that can be visited",
+                f"has {self.domain.cells:,} cells, more than the {MOST_CELLS:,} that are possible",
                 where=where,
                 do="publish coarser groups or destinations, or several tables",
             )
-        if self.moved > MOST_MOVED:
+        if self.units_subtracted > MOST_SUBTRACTED:
             raise ParameterError(
-                f"noise of rate {format_exact(self.distribution.rate)} gives some {self.moved:,.0f} units in each group to correct",
+                f"noise of rate {format_exact(self.distribution.rate)} leaves about {self.units_subtracted:,.0f} units "
+                "to correct in each group",
                 where=where,
-                do="spend more, keep fewer records of a unit, or declare fewer destinations",
+                do="use a larger epsilon, a smaller max_records, or fewer destinations",
             )
-        if (held := self.held) > MOST_HELD:
+        if (size := self.numbers_in_memory) > MOST_IN_MEMORY:
             raise DomainError(
-                f"its sums take {held:,} numbers, more than the {MOST_HELD:,} that can be held in memory",
+                f"its sums take {size:,} numbers, more than the {MOST_IN_MEMORY:,} that fit in memory",
                 where=where,
                 do="publish fewer or coarser sums",
             )
@@ -131,7 +133,7 @@ class FlowsMethod(Method):
 
     @cached_property
     def domain(self) -> Domain:
-        """The cells that noise is added to: a group's destinations side by side."""
+        """The cells that noise is added to, the destinations of a group contiguous."""
         return Domain((*self.groups.attributes, self.destinations.attribute))
 
     @property
@@ -147,15 +149,15 @@ class FlowsMethod(Method):
         return distribution_of(self.spec.epsilon / self.unit.records, self.spec.place)
 
     @property
-    def held(self) -> int:
-        """How many numbers are in memory at once, about: of sums, of shares, of the weights."""
-        levels = sum(shape.held(self.destinations.states) for shape in self.sums)
+    def numbers_in_memory(self) -> int:
+        """About how many integers are in memory at once: of sums, of shares, of the weights."""
+        levels = sum(shape.numbers_in_memory(self.destinations.states) for shape in self.sums)
         families = 0 if self.weights.family is None else self.weights.family.coarse.cells * self.destinations.industries
-        return levels + 3 * families + (0 if self.coverage is None else self.coverage.held)
+        return levels + 3 * families + (0 if self.coverage is None else self.coverage.numbers_in_memory)
 
     @property
-    def moved(self) -> float:
-        """How many units of noise are negative in a group, on average, and taken from its other cells."""
+    def units_subtracted(self) -> float:
+        """The expected number of units that the correction subtracts in a group: half its mean absolute noise."""
         return self.destinations.cells * self.distribution.mean_abs() / 2
 
     def guarantee(self) -> Guarantee:
@@ -184,15 +186,15 @@ class FlowsMethod(Method):
         return self._whole(self.roles[role], f"tables.{self.name}.{_KEYS[role]}")
 
     def _whole(self, coarse: Domain, where: str) -> Coarsening:
-        found = coarsening(self.groups, coarse)
-        if found is None:
+        whole = coarsening(self.groups, coarse)
+        if whole is None:
             raise DomainError(
-                "is not made of whole groups",
+                "does not consist of whole groups",
                 where=where,
                 do="name attributes of the table, or coarser ones (levels of one hierarchy, `coarser` of one list of "
                 "groups)",
             )
-        return found
+        return whole
 
     @cached_property
     def coverage(self) -> StateCoverage | None:
@@ -202,14 +204,16 @@ class FlowsMethod(Method):
         by, periods = self._coarser("suppress"), self._coarser("periods")
         return state_coverage(self.spec.suppress, by, periods, division, self.destinations, self.base, self.name)
 
-    # --- what leaves ------------------------------------------------------------------------------------------------
+    # --- what is published ------------------------------------------------------------------------------------------
 
     def published(self) -> list[PublishedTable]:
         tables = [
             self._published(self.name, self.spec.by, self.domain, flows_about(self.spec, self.destinations), "sparse")
         ]
         if self.spec.measurements:
-            about = "Protected measurements, what ε was spent on: counts plus noise. Cells without a row measured 0."
+            about = (
+                "Noisy measurements, on which ε was spent: counts plus noise. Cells without a row have measurement 0."
+            )
             tables.append(self._published(self.measured_name, self.spec.by, self.domain, about, "sparse"))
         tables += [
             self._published(
@@ -218,10 +222,13 @@ class FlowsMethod(Method):
             for shape in self.sums
         ]
         if self.coverage is not None:
-            about = "What each division misses where states have no data, estimated from complete periods (001 A.3.3)."
+            about = (
+                "Unobserved share of each division where states have no data, estimated from complete periods "
+                "(PSEO Technical Appendices, A.3.3)."
+            )
             by = tuple(a.name for a in self.coverage.domain.attributes)
             tables.append(self._published(self.unobserved_name, by, self.coverage.domain, about, source=self.name))
-        about = "What the correction did: components of weights that were zero or negative and count as 1, and so on."
+        about = "Report of the correction: components of weights that were zero or negative and count as 1, and so on."
         tables.append(self._published(self.report_name, ("fact",), REPORT, about, source=self.name))
         return tables
 
@@ -254,11 +261,12 @@ class FlowsMethod(Method):
         )
 
     def _noise(self, source: str) -> str:
-        distribution = f"two-sided geometric in every cell, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|)"
-        return f"{distribution}, added up" if source else distribution
+        rate = format_exact(self.distribution.rate)
+        noise = f"discrete Laplace (two-sided geometric) in every cell, P(k) ∝ exp(−{rate}·|k|)"
+        return f"{noise}, summed" if source else noise
 
     def _error(self, name: str, shape: SumShape | None) -> ExpectedError | None:
-        """Of a flow; of sums the largest among employment's."""
+        """Expected error of a flow; for sums the largest among those of employment."""
         if name in (self.name, self.measured_name):
             return ExpectedError(
                 self.distribution.margin(LEVEL), self.distribution.variance() ** 0.5, self.distribution.mean_abs()
@@ -272,7 +280,7 @@ class FlowsMethod(Method):
         )
 
     def table_columns(self, name: str) -> list[Column]:
-        """The published columns of a table, in words."""
+        """The published columns of a table, with descriptions."""
         if name in (self.name, self.measured_name):
             return flow_columns(self.unit, self.groups, self.destinations, corrected=name == self.name)
         if name == self.unobserved_name and self.coverage is not None:
@@ -280,27 +288,26 @@ class FlowsMethod(Method):
         if name == self.report_name:
             return list(REPORT_COLUMNS)
         shape = next(shape for shape in self.sums if shape.name == name)
-        hides = self.coverage is not None and self.coverage.within(shape) is not None
-        return shape.columns(self.home is not None, hides)
+        suppresses = self.coverage is not None and self.coverage.within(shape) is not None
+        return shape.columns(self.home is not None, suppresses)
 
     def notes(self) -> dict[str, tuple[str, ...]]:
-        """Zeros in control files, and what noise does to small groups."""
-        asked, weights, lines = self.spec.correction, self.weights, list[str]()
-        controls = {"job_flows": (asked.job_flows, weights.jobs), "employment": (asked.employment, weights.employment)}
-        for name, (used, component) in controls.items():
-            if used is not None:
+        """Zeros in control files, and the effect of noise on small groups."""
+        spec, weights, lines = self.spec.correction, self.weights, list[str]()
+        controls = {"job_flows": (spec.job_flows, weights.jobs), "employment": (spec.employment, weights.employment)}
+        for name, (declared, component) in controls.items():
+            if declared is not None:
                 zeros = int((component <= 0).sum())
                 lines.append(f"{name}: {zeros:,} of {component.size:,} values are 0 and count as 1 in the weights")
         cells = self.destinations.cells
         margin = int(margins(self.distribution.rate, np.array([cells]))[0])
-        excess = (
-            cells * self.distribution.variance() / (2 * pi)
-        ) ** 0.5  # half a group's noise in total, if it is normal
+        # E max(0, noise of the total), the noise approximately normal
+        excess = (cells * self.distribution.variance() / (2 * pi)) ** 0.5
         lines += [
-            f"of a group of {cells:,} cells some {self.moved:,.0f} units of noise are moved by the correction; its "
-            f"total is within ±{margin:,} with 90%",
-            f"a group with hardly anybody becomes 0, or too large: by {excess:,.0f} on average. So sums of corrected "
-            "flows over many small groups are too large; sums of measurements are not",
+            f"in a group of {cells:,} cells the correction subtracts about {self.units_subtracted:,.0f} units; the "
+            f"noise of its total is within ±{margin:,} with 90%",
+            f"a nearly empty group becomes 0 or too large: expected excess {excess:,.0f}. So sums of corrected flows "
+            "over many small groups are biased upwards; sums of noisy measurements are unbiased",
         ]
         return {self.name: tuple(lines)}
 
@@ -352,14 +359,14 @@ class FlowsMethod(Method):
         grant: Grant,
         places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, NoiseProvenance],
+        provenances: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]:
-        """Everything that is published, from the measurements alone."""
-        origin = origins.get(self.name, NoiseProvenance())
-        tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
+        """Every published file, from the noisy measurements alone."""
+        provenance = provenances.get(self.name, NoiseProvenance())
+        tables = FlowTables(self, provenance, places.measured, measured[self.name], grant)
         files: dict[str, str] = {}
-        for made in tables.make(places.published, progress):
-            files |= made
+        for written in tables.make(places.published, progress):
+            files |= written
         return files
 
     # --- LEHD's layout ----------------------------------------------------------------------------------------------
@@ -368,15 +375,15 @@ class FlowsMethod(Method):
     def pseof(self) -> Pseof | None:
         if self.spec.layout is None:
             return None
-        wanted = {level.name for level in self.spec.levels if level.layout}
-        if not wanted:
+        names = {level.name for level in self.spec.levels if level.layout}
+        if not names:
             raise SpecError(
-                "lists no level", where=f"table {self.name}, layout lehd", do="declare one with `layout: true`"
+                "has no level to write", where=f"table {self.name}, layout lehd", do="declare one with `layout: true`"
             )
         levels = (
             lehd_flows(shape.name, shape.groups, shape.to, self.spec.layout)
             for shape in self.sums
-            if shape.name in wanted
+            if shape.name in names
         )
         return Pseof(self.spec.layout, tuple(levels), self.labels)
 

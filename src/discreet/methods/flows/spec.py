@@ -1,4 +1,4 @@
-"""How a table of employment flows is declared (001 A.3)."""
+"""Declaration of a table of employment flows (PSEO Technical Appendices, A.3)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _file = BeforeValidator(lambda data: {"file": data} if isinstance(data, str) els
 
 
 class Marginal(Strict):
-    """The one destination that is no job: how records say so. `missing` counts those without an industry or a state as
-    it, `undeclared` also those with another code."""
+    """The cell for not or marginally employed: its codes in the records. `missing` also counts records without an
+    industry or a state there, `undeclared` also those with an undeclared code."""
 
     industry: Annotated[str, Field(min_length=1)] = "ZZ"
     state: Annotated[str, Field(min_length=1)] = "Z"
@@ -35,7 +35,7 @@ class Marginal(Strict):
 
 
 class JobFlows(Strict):
-    """A public file of moves between states, such as J2J: hires in `to` of people from `from`."""
+    """A public file of moves between states, such as J2J: hires by state of origin and destination."""
 
     file: str
     origin: ColumnName = "from_state"
@@ -55,7 +55,7 @@ class Employment(Strict):
 
 
 class Correction(Strict):
-    """How negative flows are mended so that totals stay: which units go, and what is known of likely destinations."""
+    """Correction of negative flows that preserves totals: the rule, and the controls of its weights."""
 
     rule: Rule = "published"
     job_flows: Annotated[JobFlows, _file] | None = None
@@ -65,8 +65,8 @@ class Correction(Strict):
 
 
 class FlowLevel(Strict):
-    """Sums of flows: of coarser groups, into coarser destinations. They cost nothing. `layout: false` keeps one out of
-    the table's layout."""
+    """Sums of flows over coarser groups and destinations: post-processing, no additional ε. `layout: false` leaves a
+    level out of the table's layout."""
 
     name: Name
     by: list[str]
@@ -81,8 +81,9 @@ def _share(number: Fraction) -> Fraction:
 
 
 class DivisionSuppression(Strict):
-    """Which divisions are too badly observed (001 A.3.3): a file of periods and states without data, and the unobserved
-    share above which a division is suppressed, estimated `by` (say) institution from the periods with all states."""
+    """Suppression of divisions with much unobserved employment (PSEO Technical Appendices, A.3.3): a file of periods
+    and states without data, and the unobserved share above which a division is suppressed, estimated `by` (say)
+    institution from the periods with all states."""
 
     division: Name
     missing: str
@@ -92,7 +93,7 @@ class DivisionSuppression(Strict):
 
 
 class Flows(TableSpec):
-    """Protected flows into industry × state and one cell of the not or marginally employed (001 A.3)."""
+    """Noisy flows into industry × state and one cell for not or marginally employed."""
 
     method: Literal["flows"] = "flows"
     recodable: ClassVar[bool] = True
@@ -114,11 +115,11 @@ class Flows(TableSpec):
         if self.industry == self.state:
             raise ValueError("industry and state are the same attribute")
         if self.correction.job_flows is not None and self.home_state is None:
-            raise ValueError("job_flows need `home_state`: the attribute that tells each group's own state")
+            raise ValueError("job_flows need `home_state`: the attribute with each group's own state")
         if self.layout is not None and (self.home_state is None or not self.levels):
             raise ValueError("the layout lehd needs `home_state`, for flows in the state, and `levels`, which it lists")
         if len(set(self.formats)) < len(self.formats):
-            raise ValueError("formats names one twice")
+            raise ValueError("duplicate entry in formats")
         return self
 
     @property
@@ -132,8 +133,8 @@ class Flows(TableSpec):
     @property
     def files(self) -> list[str]:
         controls = (self.correction.job_flows, self.correction.employment)
-        found = [control.file for control in controls if control is not None]
-        return found if self.suppress is None else [*found, self.suppress.missing]
+        files = [control.file for control in controls if control is not None]
+        return files if self.suppress is None else [*files, self.suppress.missing]
 
     def _listed(self, release: Release, names: Sequence[str], key: str) -> Domain:
         return release.domain(names, self.where, [f"{self.where}.{key}[{i}]" for i in range(len(names))])
@@ -142,17 +143,17 @@ class Flows(TableSpec):
         return release.domain([name], self.where, [f"{self.where}.{key}"])
 
     def roles(self, release: Release) -> dict[str, Domain]:
-        """What further attributes are for: homes, families, divisions, periods."""
-        found = dict[str, Domain]()
+        """Further attributes by their role: homes, families, divisions, periods."""
+        roles = dict[str, Domain]()
         if self.home_state is not None:
-            found["home"] = self._one(release, self.home_state, "home_state")
+            roles["home"] = self._one(release, self.home_state, "home_state")
         if (families := self.correction.industry_flows) is not None:
-            found["industry_flows"] = self._listed(release, families, "correction.industry_flows")
-        if (hidden := self.suppress) is not None:
-            found["division"] = self._one(release, hidden.division, "suppress.division")
-            found["suppress"] = self._listed(release, hidden.by, "suppress.by")
-            found["periods"] = self._listed(release, hidden.periods, "suppress.periods")
-        return found
+            roles["industry_flows"] = self._listed(release, families, "correction.industry_flows")
+        if (rule := self.suppress) is not None:
+            roles["division"] = self._one(release, rule.division, "suppress.division")
+            roles["suppress"] = self._listed(release, rule.by, "suppress.by")
+            roles["periods"] = self._listed(release, rule.periods, "suppress.periods")
+        return roles
 
     def destinations(self, release: Release) -> tuple[Attribute, Attribute]:
         """Industries and states."""
@@ -171,9 +172,9 @@ class Flows(TableSpec):
         }
 
     def domains(self, release: Release) -> dict[str, Domain]:
-        """All of them. No level can be called as further ones are called here."""
+        """All domains by name; no level's name can contain the ~ of the further ones."""
         levels = self.summed(release)
-        found = {self.name: self.cells(release), **{name: groups for name, (groups, _) in levels.items()}}
-        found[f"{self.name}~to"] = Domain(self.destinations(release))
-        found |= {f"{self.name}~{role}": domain for role, domain in self.roles(release).items()}
-        return found | {f"{name}~to": into for name, (_, into) in levels.items()}
+        domains = {self.name: self.cells(release), **{name: groups for name, (groups, _) in levels.items()}}
+        domains[f"{self.name}~to"] = Domain(self.destinations(release))
+        domains |= {f"{self.name}~{role}": domain for role, domain in self.roles(release).items()}
+        return domains | {f"{name}~to": into for name, (_, into) in levels.items()}

@@ -1,6 +1,6 @@
-"""Sums of flows: of coarser groups, into coarser destinations, inside the groups' own state, and into no job.
+"""Sums of flows: over coarser groups and destinations, within the groups' own state, and to no employment.
 
-They are added up from the corrected flows, and beside that from the measurements, which are unbiased.
+Both corrected flows and noisy measurements are summed; the latter are unbiased.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS = 1 << 17  # in memory at a time
 
 @dataclass(frozen=True)
 class SumShape:
-    """What one level adds up."""
+    """The shape of one level: which groups and destinations are summed."""
 
     name: str
     by: tuple[str, ...]
@@ -42,29 +42,29 @@ class SumShape:
 
     @property
     def whole(self) -> bool:
-        """All employment in one number; then those without a job are another one."""
+        """Whether all employment is one number; then those not or marginally employed are another."""
         return not self.to.attributes
 
-    def held(self, states: int) -> int:
-        """How many numbers its sums take: four of each, the draws inside home states, and of every group a few."""
+    def numbers_in_memory(self, states: int) -> int:
+        """The number of integers its sums need: four per sum, the draws within home states, and a few per group."""
         return self.groups.cells * (4 * self.to.cells + 2 * (states + 1)) + 3 * self.cells.fine.cells
 
     def columns(self, home: bool, suppressed: bool) -> list[Column]:
-        """The published columns, in words."""
+        """The published columns, with descriptions."""
         codes = code_columns(self.groups)
         codes += [
             Column(a.columns[0], "code", f"{a.name}: {plural(a.size, 'category', 'categories')} of destinations")
             for a in self.to.attributes
         ]
-        status = [Column("status", "integer", "1: published; 5: suppressed, for too little of it was observed")]
+        status = [Column("status", "integer", "1: published; 5: suppressed, because too little of it was observed")]
         numbers = [column for what, meaning in self._measures(home) for column in _columns(what, meaning)]
         return [*codes, *(status if suppressed else []), *numbers]
 
     def _measures(self, home: bool) -> list[tuple[str, str]]:
-        there = "" if self.whole else " there"
-        found = [("employed", f"into jobs{there}")]
-        found += [("in_state", f"into jobs{there} that are in the group's own state")] if home else []
-        return found + ([("marginal", "into no or marginal employment")] if self.whole else [])
+        destination = "" if self.whole else " in this destination"
+        measures = [("employed", f"into employment{destination}")]
+        measures += [("in_state", f"into employment{destination} in the group's own state")] if home else []
+        return measures + ([("marginal", "into the cell not or marginally employed")] if self.whole else [])
 
 
 def _columns(what: str, meaning: str) -> list[Column]:
@@ -72,21 +72,17 @@ def _columns(what: str, meaning: str) -> list[Column]:
         Column(
             what,
             "integer",
-            f"flows {meaning}: the sum of corrected flows; never negative, and too large where groups are small, for "
-            f"those with a negative total became 0: for sums over many groups take `{what}_measured`",
+            f"flows {meaning}: sum of corrected flows; never negative, and biased upwards where groups are small, "
+            f"because negative totals became 0: for sums over many groups use `{what}_measured`",
         ),
-        Column(
-            f"{what}_measured", "integer", f"the sum of the measurements of flows {meaning}: unbiased, may be negative"
-        ),
-        Column(
-            f"{what}_moe90", "integer", f"margin of error of `{what}_measured` at 90%: about the noise and nothing else"
-        ),
+        Column(f"{what}_measured", "integer", f"flows {meaning}: sum of noisy measurements; unbiased, may be negative"),
+        Column(f"{what}_moe90", "integer", f"90% margin of error of `{what}_measured`, for the noise only"),
     ]
 
 
 @dataclass
 class _RunningSums:
-    """One kind of number, being added up."""
+    """Sums of one kind of flow so far."""
 
     employed: FlowCounts
     in_state: FlowCounts
@@ -95,13 +91,13 @@ class _RunningSums:
 
 @dataclass
 class FlowSums:
-    """The sums of one level. `add` may be called by several threads, one at a time."""
+    """The sums of one level. Calls of `add` must not overlap."""
 
     shape: SumShape
     states: Numbers  # of the jobs
     home: Coarsening | None
     home_states: Numbers  # of the homes: which state each is, or -1
-    origin: NoiseProvenance
+    provenance: NoiseProvenance
     corrected: _RunningSums = field(init=False)
     measured: _RunningSums = field(init=False)
 
@@ -113,7 +109,7 @@ class FlowSums:
         )
 
     def add(self, first: int, corrected: FlowCounts, measured: FlowCounts) -> None:
-        """The flows of groups first, first + 1, …"""
+        """Add the flows of groups first, first + 1, …"""
         groups = np.arange(first, first + len(corrected))
         parents, homes = self.shape.cells.parents(groups), self._homes(groups)
         for sums, flows in ((self.corrected, corrected), (self.measured, measured)):
@@ -131,47 +127,47 @@ class FlowSums:
         """The published columns of every cell, some rows at a time; `suppressed` by group and destination."""
         groups, to = self.shape.groups.cells, self.shape.to.cells
         every = np.arange(self.shape.cells.fine.cells)
-        draws, blurred = self.origin.draws(self.shape.cells.parents(every), groups)
+        draws, divided = self.provenance.draws(self.shape.cells.parents(every), groups)
         jobs = np.bincount(self.shape.categories, minlength=to)
-        inside, torn = self._inside(every) if self.home is not None else (None, blurred)
+        home_draws, home_divided = self._home_draws(every) if self.home is not None else (None, divided)
         for first in range(0, groups * to, ROWS):
             cells = np.arange(first, min(first + ROWS, groups * to))
             p, c = np.divmod(cells, to)
-            hidden = np.zeros(len(cells), np.bool_) if suppressed is None else suppressed[p, c]
-            status = [] if suppressed is None else [pa.array(np.where(hidden, SUPPRESSED, PUBLISHED))]
-            kinds = [("employed", draws[p] * jobs[c], blurred[p])]
-            kinds += [("in_state", inside[p, c], blurred[p] | torn[p, c])] if inside is not None else []
+            masked = np.zeros(len(cells), np.bool_) if suppressed is None else suppressed[p, c]
+            status = [] if suppressed is None else [pa.array(np.where(masked, SUPPRESSED, PUBLISHED))]
+            kinds = [("employed", draws[p] * jobs[c], divided[p])]
+            kinds += [("in_state", home_draws[p, c], divided[p] | home_divided[p, c])] if home_draws is not None else []
             arrays = list[pa.Array]()
             for what, number, unknown in kinds:
                 arrays += [
-                    pa.array(getattr(self.corrected, what)[p, c], mask=hidden),
-                    pa.array(getattr(self.measured, what)[p, c], mask=hidden),
-                    pa.array(margins(rate, number), mask=hidden | unknown),
+                    pa.array(getattr(self.corrected, what)[p, c], mask=masked),
+                    pa.array(getattr(self.measured, what)[p, c], mask=masked),
+                    pa.array(margins(rate, number), mask=masked | unknown),
                 ]
             if self.shape.whole:
                 arrays += [
                     pa.array(self.corrected.marginal[p]),
                     pa.array(self.measured.marginal[p]),
-                    pa.array(margins(rate, draws[p]), mask=blurred[p]),
+                    pa.array(margins(rate, draws[p]), mask=divided[p]),
                 ]
             yield [*self.shape.domain.describe(cells), *status, *arrays]
 
     def numbers(self, suppressed: Flags | None) -> FlowNumbers:
-        """The sums as LEHD's layout takes them."""
+        """The sums in the form of LEHD's layout."""
         status = np.full(self.corrected.employed.shape, PUBLISHED, np.int64)
         if suppressed is not None:
             status[suppressed] = SUPPRESSED
         return FlowNumbers(self.corrected.employed, self.corrected.in_state, self.corrected.marginal, status)
 
-    def _inside(self, every: Numbers) -> tuple[FlowCounts, Flags]:
-        """How many draws the flows inside the home state have, and where a group was divided between homes."""
+    def _home_draws(self, every: Numbers) -> tuple[FlowCounts, Flags]:
+        """The number of draws in flows within the home state, and where a group was divided between homes."""
         states = int(self.states.max(initial=0)) + 1
         pairs = self.shape.cells.parents(every) * (states + 1) + self._homes(every) + 1
-        draws, torn = self.origin.draws(pairs, self.shape.groups.cells * (states + 1))
+        draws, divided = self.provenance.draws(pairs, self.shape.groups.cells * (states + 1))
         jobs = np.zeros((states + 1, self.shape.to.cells), np.int64)  # the first row: a home that is no destination
         np.add.at(jobs, (self.states + 1, self.shape.categories), 1)
         size = (self.shape.groups.cells, states + 1)
-        return draws.reshape(size) @ jobs, torn.reshape(size).astype(np.int64) @ jobs > 0
+        return draws.reshape(size) @ jobs, divided.reshape(size).astype(np.int64) @ jobs > 0
 
 
 @compiled

@@ -1,8 +1,8 @@
-"""The published tables of flows, made from protected measurements alone: nothing here costs anything.
+"""Published tables of flows: post-processing of the noisy measurements, no additional ε.
 
 Two passes over the measured files, several parts at a time: the first sums what the weights need, the second corrects
-each group and adds up the levels. The correction draws from a stream that anyone can make, since what is random about
-post-processing need not be secret: whoever has the measurements can make the same tables.
+each group and sums the levels. The correction draws from a public stream, since the randomness of post-processing need
+not be secret: anyone with the noisy measurements can reproduce the tables.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
 
 WORDS = 1 << 21  # in memory at a time
-ROWS = 1 << 19  # cells that are looked at for rows at a time
+ROWS = 1 << 19  # cells scanned for rows at a time
 THREADS = min(os.cpu_count() or 1, 8)
 
 
 @dataclass
 class CorrectionTally:
-    """What the correction did, for its report."""
+    """Totals for the report of the correction."""
 
     zeroed: int = 0  # groups without a positive total
     units: int = 0  # subtracted
@@ -57,20 +57,20 @@ class CorrectionTally:
 
 @dataclass(frozen=True)
 class FlowTables:
-    """What becomes of the measured flows."""
+    """Writes the published tables from the noisy flows."""
 
     method: FlowsMethod
-    origin: NoiseProvenance
+    provenance: NoiseProvenance
     stored: Storage
     parts: Protected[WrittenTable]
     grant: Grant
 
     def make(self, place: Storage, progress: Progress) -> Iterator[dict[str, str]]:
-        """Every published file."""
+        """Write every published file."""
         method, names = self.method, sorted(self.parts.value.files)
         controls, replaced = self._controls(names, progress)
         sums = [
-            FlowSums(shape, method.destinations.state_of(), method.home, method.weights.home_states, self.origin)
+            FlowSums(shape, method.destinations.state_of(), method.home, method.weights.home_states, self.provenance)
             for shape in method.sums
         ]
         states = None if method.coverage is None else method.coverage.start()
@@ -92,13 +92,13 @@ class FlowTables:
                 progress(len(names) + number, 2 * len(names))
         shares = None
         if method.coverage is not None and states is not None:
-            shares = method.coverage.shares(states, self.origin, method.distribution.rate)
+            shares = method.coverage.shares(states, self.provenance, method.distribution.rate)
         numbers: dict[str, Protected[FlowNumbers]] = {}
         for level in sums:
-            hidden = None if shares is None else shares.of_level(level.shape)
-            yield self._table(place, level.shape.name, level.rows(method.distribution.rate, hidden))
+            suppressed = None if shares is None else shares.of_level(level.shape)
+            yield self._table(place, level.shape.name, level.rows(method.distribution.rate, suppressed))
             if method.pseof is not None and level.shape.name in method.pseof.names:
-                numbers[level.shape.name] = self.grant.protect(level.numbers(hidden), self.parts.guarantee)
+                numbers[level.shape.name] = self.grant.protect(level.numbers(suppressed), self.parts.guarantee)
         if shares is not None:
             yield self._table(place, method.unobserved_name, shares.rows())
         yield self._table(place, method.report_name, iter([self._report(replaced, tally)]))
@@ -112,7 +112,7 @@ class FlowTables:
         return number * size, measured_part(self.stored, self.parts, names[number], cells)
 
     def _controls(self, names: list[str], progress: Progress) -> tuple[Controls, dict[str, tuple[int, int]]]:
-        """The weights' components, none of them zero or negative, and how many of each had to be replaced."""
+        """The controls, all components positive, and how many values of each were replaced."""
         weights = self.method.weights
         sums = weights.start()
         lock = Lock()
@@ -125,15 +125,15 @@ class FlowTables:
         with ThreadPoolExecutor(THREADS) as pool:
             for done, _ in enumerate(pool.map(work, range(len(names) if weights.family is not None else 0)), 1):
                 progress(done, 2 * len(names))
-        asked = weights.spec
-        found = Controls.of(weights.jobs, weights.employment, sums, asked.marginal_weight)
+        spec = weights.spec
+        controls = Controls.of(weights.jobs, weights.employment, sums, spec.marginal_weight)
         used = {
-            "job_flows": (asked.job_flows, weights.jobs.size),
-            "employment": (asked.employment, weights.employment.size),
-            "industry_flows": (asked.industry_flows, sums.size),
+            "job_flows": (spec.job_flows, weights.jobs.size),
+            "employment": (spec.employment, weights.employment.size),
+            "industry_flows": (spec.industry_flows, sums.size),
         }
-        counted = zip(used.items(), found.replaced, strict=True)
-        return found, {name: (times, size) for (name, (given, size)), times in counted if given is not None}
+        counted = zip(used.items(), controls.replaced, strict=True)
+        return controls, {name: (times, size) for (name, (given, size)), times in counted if given is not None}
 
     def _correct(self, first: int, flows: FlowCounts, controls: Controls, tally: CorrectionTally) -> FlowCounts:
         """Non-negative flows with the same totals, some groups at a time."""
@@ -141,14 +141,14 @@ class FlowTables:
             RULES[self.method.spec.correction.rule],
             public_stream("flows/correction", self.grant.release, self.method.name),
         )
-        wanted = rule.words_needed(flows)
-        ends = np.cumsum(wanted)
+        needed = rule.words_needed(flows)
+        ends = np.cumsum(needed)
         pieces, start = list[FlowCounts](), 0
         while start < len(flows):
             before = int(ends[start - 1]) if start else 0
             end = max(int(np.searchsorted(ends, before + WORDS, side="right")), start + 1)
             numbers = np.arange(first + start, first + end)
-            words, starts = group_words(stream, numbers, wanted[start:end])
+            words, starts = group_words(stream, numbers, needed[start:end])
             homes, families = self.method.weights.homes(numbers), self.method.weights.families(numbers)
             groups = GroupControls(controls, homes, families, self.method.distribution.rate)
             pieces.append(rule.correct(flows[start:end], groups, words, starts))
@@ -162,13 +162,13 @@ class FlowTables:
     def _write(
         self, place: Storage, part: int | None, first: int, flows: FlowCounts, corrected: FlowCounts
     ) -> list[dict[str, str]]:
-        """The rows of one part: flows that are not zero, and measurements that are not zero."""
+        """Write the rows of one part: non-zero flows, and non-zero measurements."""
         method = self.method
         kinds: Kinds = tuple(method.spec.formats)
-        found = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
+        written = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
         if method.spec.measurements:
-            found.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
-        return found
+            written.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
+        return written
 
     def _rows(
         self,
@@ -182,7 +182,7 @@ class FlowTables:
         first, flows = measured
         cells = self.method.destinations.cells
         schema = schema_of(self.method.table_columns(name))
-        margin, blurred = self._margins(np.arange(first, first + len(flows)))
+        margin, divided = self._margins(np.arange(first, first + len(flows)))
         size = max(ROWS // cells, 1)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -192,25 +192,25 @@ class FlowTables:
                 group = start + rows // cells
                 codes = self.method.domain.describe((first + start) * cells + rows)
                 arrays = [pa.array(value[rows]) for value in values]
-                arrays.append(pa.array(margin[group], mask=blurred[group]))
+                arrays.append(pa.array(margin[group], mask=divided[group]))
                 yield pa.RecordBatch.from_arrays([*codes, *arrays], schema=schema)
 
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches())
         return write_table(place, name, schema, protected, self.grant.simulated, part, kinds).files
 
     def _margins(self, groups: Numbers) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-        """The margin of every cell of these groups, and whether a recoding blurred it."""
-        if self.origin.starts is None:
+        """The margin of every cell of these groups, and whether a recoding divided them at random."""
+        if self.provenance.starts is None:
             return margins(self.method.distribution.rate, np.ones(len(groups), np.int64)), np.zeros(
                 len(groups), np.bool_
             )
-        draws, blurred = self._draws
-        return margins(self.method.distribution.rate, draws[groups]), blurred[groups]
+        draws, divided = self._draws
+        return margins(self.method.distribution.rate, draws[groups]), divided[groups]
 
     @cached_property
     def _draws(self) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         groups = self.method.groups.cells
-        return self.origin.draws(np.arange(groups), groups)
+        return self.provenance.draws(np.arange(groups), groups)
 
     def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> dict[str, str]:
         schema = schema_of(self.method.table_columns(name))
@@ -219,25 +219,25 @@ class FlowTables:
         return write_table(place, name, schema, protected, self.grant.simulated).files
 
     def _report(self, replaced: dict[str, tuple[int, int]], tally: CorrectionTally) -> list[pa.Array]:
-        """What the correction did, one row a fact."""
+        """The report of the correction, one row per fact."""
         groups = self.method.groups.cells
         facts = {**replaced, "groups_zeroed": (tally.zeroed, groups), "units_subtracted": (tally.units, None)}
-        found = [facts.get(key[0], (None, None)) for key in REPORT.attributes[0].categories]
-        codes = REPORT.describe(np.arange(len(found)))
-        return [*codes, pa.array([f[0] for f in found], pa.int64()), pa.array([f[1] for f in found], pa.int64())]
+        rows = [facts.get(key[0], (None, None)) for key in REPORT.attributes[0].categories]
+        codes = REPORT.describe(np.arange(len(rows)))
+        return [*codes, pa.array([r[0] for r in rows], pa.int64()), pa.array([r[1] for r in rows], pa.int64())]
 
 
-def group_words(stream: Stream, groups: Numbers, wanted: Numbers) -> tuple[np.ndarray, Numbers]:
-    """So many words of each group: words 2j and 2j + 1 are the block (group, j), however groups are put together."""
-    starts = np.concatenate([[0], np.cumsum((wanted + 1) // 2 * 2)])
+def group_words(stream: Stream, groups: Numbers, needed: Numbers) -> tuple[np.ndarray, Numbers]:
+    """The words needed by each group: words 2j and 2j + 1 are the block (group, j), however groups are batched."""
+    starts = np.concatenate([[0], np.cumsum((needed + 1) // 2 * 2)])
     return stream.sparse_words(_counters(groups, starts)).reshape(-1), starts
 
 
 @compiled
 def _counters(groups: Numbers, starts: Numbers) -> Words:
-    found = np.empty((starts[-1] // 2, 2), np.uint64)
+    counters = np.empty((starts[-1] // 2, 2), np.uint64)
     for g in range(groups.shape[0]):
         for place in range(starts[g] // 2, starts[g + 1] // 2):
-            found[place, 0] = groups[g]
-            found[place, 1] = place - starts[g] // 2
-    return found
+            counters[place, 0] = groups[g]
+            counters[place, 1] = place - starts[g] // 2
+    return counters

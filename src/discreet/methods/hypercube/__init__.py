@@ -1,1 +1,1 @@
-"""A full cross-tabulation that is perturbed once, calibrated, and answers every query (002)."""
+"""A full cross-tabulation that is perturbed once and calibrated; every query adds up its cells (Li & Krenzke 2020)."""

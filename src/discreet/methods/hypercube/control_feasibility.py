@@ -1,6 +1,6 @@
-"""Control totals that cannot all be met: found from the totals alone, before anything is spent. Proof: regression.md.
+"""Feasibility of control totals, checked from the totals alone before any budget is spent. Proof: regression.md.
 
-Two tables of one cube agree on every sum that both of them know. Where they do not, no cube has both.
+Two tables of one cube agree on every sum that both determine. If they differ in one, no cube has both tables.
 """
 
 from __future__ import annotations
@@ -13,42 +13,47 @@ import numpy as np
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, Problem
-from discreet.post.cubes.overlap import arranged, by_place, counts, multiplied
+from discreet.post.cubes.overlap import arrange, by_place, group_sizes, outer_product
 
 
-def contradictions(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
-    """What is wrong with hard controls: totals below 0 or all 0, totals of no cells, pairs that disagree. Three tables
-    of which every pair agrees can still be those of no cube without negative cells: that is not looked for."""
+def infeasible_totals(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+    """Why hard controls are infeasible: negative or all-zero totals, non-zero totals of empty sets of cells, pairs with
+    inconsistent sums. Necessary conditions only: three tables that are consistent in pairs may still be the margins of
+    no non-negative cube, which is not checked."""
     check(margins, targets)
     controls = list(zip(margins, targets, strict=True))
-    signs = [found for margin, totals in controls if (found := _sign(margin, totals))]
-    empty = [found for margin, totals in controls if (found := _empty(margin, totals, tolerance))]
-    return signs + empty + disagreements(margins, targets, tolerance)
+    signs = [problem for margin, totals in controls if (problem := _sign(margin, totals))]
+    empty = [problem for margin, totals in controls if (problem := _empty(margin, totals, tolerance))]
+    return signs + empty + inconsistent_pairs(margins, targets, tolerance)
 
 
-def disagreements(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
-    """Pairs of margins with different sums over what both have in common: one problem a pair, at the largest
-    difference. Sums a and b agree if |a − b| ≤ tolerance·max(1, |a|, |b|)."""
+def inconsistent_pairs(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+    """Pairs of margins that differ in a sum which both determine: one problem per pair, at the largest difference. Sums
+    a and b are consistent if |a − b| ≤ tolerance·max(1, |a|, |b|)."""
     pairs = combinations(zip(margins, targets, strict=True), 2)
-    return [found for a, b in pairs if (found := _pair(*a, *b, tolerance))]
+    return [problem for a, b in pairs if (problem := _pair(*a, *b, tolerance))]
 
 
 def check(margins: Sequence[Margin], targets: Sequence[Floats]) -> None:
-    """One finite total for each cell of each margin, all of one cube."""
+    """Requires one finite total per cell of each margin, and margins of one cube."""
     if len(margins) != len(targets) or len({margin.shape for margin in margins}) > 1:
-        raise ParameterError("not one set of totals a margin, of one cube", where="controls", do="give each its totals")
+        raise ParameterError(
+            "expected one array of totals per margin, all of one cube", where="controls", do="pass matching lists"
+        )
     for margin, totals in zip(margins, targets, strict=True):
         if totals.shape != (margin.cells,) or not np.isfinite(totals).all():
             raise ParameterError(
-                "not one finite total a cell", where=f"control {margin.name}", do="number its cells, first axis first"
+                "expected one finite total per cell",
+                where=f"control {margin.name}",
+                do="pass a flat array in cell order, first axis first",
             )
 
 
 def _sign(margin: Margin, totals: Floats) -> Problem | None:
-    """Totals below 0, which no table of counts has; or zeros alone, which say nothing and scale to nothing."""
+    """Negative totals, which no table of counts has; or zeros only, to which nothing can be scaled."""
     least = int(np.argmin(totals))
     if totals[least] < 0:
-        detail = f"the total is {totals[least]:.12g}, and no total of counts is negative"
+        detail = f"the total is {totals[least]:.12g}, but totals of counts are not negative"
         return Problem("target not positive", margin.name, least, detail)
     if not totals.any():
         return Problem("target not positive", margin.name, 0, "every total is 0")
@@ -56,18 +61,20 @@ def _sign(margin: Margin, totals: Floats) -> Problem | None:
 
 
 def _empty(margin: Margin, totals: Floats, tolerance: float) -> Problem | None:
-    """A total other than 0 where no code of the cube belongs to the cell."""
-    without = multiplied([counts(axis) for axis in by_place(margin)]) == 0
-    numbers = arranged(margin, np.arange(margin.cells, dtype=np.float64))
-    missed = np.where(without, np.abs(arranged(margin, totals)), 0.0).reshape(-1)
+    """A non-zero total of a cell to which no cell of the cube belongs."""
+    without = outer_product([group_sizes(axis) for axis in by_place(margin)]) == 0
+    numbers = arrange(margin, np.arange(margin.cells, dtype=np.float64))
+    missed = np.where(without, np.abs(arrange(margin, totals)), 0.0).reshape(-1)
     if missed.max() <= tolerance:
         return None
     cell = int(numbers.reshape(-1)[np.argmax(missed)])
-    return Problem("no cells", margin.name, cell, f"the total is {totals[cell]:.12g}, and no cell of the cube is in it")
+    return Problem(
+        "no cells", margin.name, cell, f"the total is {totals[cell]:.12g}, but no cell of the cube belongs to it"
+    )
 
 
 def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float) -> Problem | None:
-    """Compare two tables on the finest table that both of them add up to."""
+    """Compares two tables on the finest table to which both add up."""
     shared = sorted({*a.places} & {*b.places})
     of_a, of_b = ({axis.place: axis for axis in by_place(margin)} for margin in (a, b))
     merged = {place: _components(of_a[place], of_b[place]) for place in shared}
@@ -78,25 +85,25 @@ def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float)
     if excess.max() <= 0:
         return None
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    where = "" if shared else "in all "
+    where = "" if shared else "in total "
     detail = f"{where}its cells add up to {sums_a[worst]:.12g}, those of {b.name} to {sums_b[worst]:.12g}"
     if (more := int((excess > 0).sum()) - 1) > 0:
         detail += f"; {more} more sums differ"
-    return Problem("contradiction", a.name, _first_cell(a, merged, dict(zip(shared, worst, strict=True))), detail)
+    return Problem("inconsistent", a.name, _first_cell(a, merged, dict(zip(shared, worst, strict=True))), detail)
 
 
 def _components(a: Axis, b: Axis) -> tuple[Numbers, Numbers, int]:
-    """The finest groups that both groupings of one axis add up to: connected components, two groups being linked by a
-    code in both. For each grouping the component of every group (−1 without codes), and how many there are."""
+    """The finest groups to which both groupings of one axis add up: connected components, where a shared code links two
+    groups. Returns the component of every group of each grouping (−1 if it has no codes) and their number."""
     label = np.arange(a.size)
     while True:  # every code takes the smallest label of its groups, until nothing changes
         other = np.full(b.size, a.size)
         np.minimum.at(other, b.groups, label[a.groups])
-        found = label.copy()
-        np.minimum.at(found, a.groups, other[b.groups])
-        if np.array_equal(found, label):
+        smallest = label.copy()
+        np.minimum.at(smallest, a.groups, other[b.groups])
+        if np.array_equal(smallest, label):
             break
-        label = found
+        label = smallest
     names, numbers = np.unique(label[a.groups], return_inverse=True)
     of_a, of_b = np.full(a.size, -1), np.full(b.size, -1)
     of_a[a.groups] = numbers
@@ -104,22 +111,22 @@ def _components(a: Axis, b: Axis) -> tuple[Numbers, Numbers, int]:
     return of_a, of_b, len(names)
 
 
-def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]) -> Floats:
-    """Totals added up over all axes but these, and by labels of their groups. Groups without codes are left out."""
-    table = arranged(margin, totals)
+def _summed(margin: Margin, totals: Floats, labelled: dict[int, tuple[Numbers, int]]) -> Floats:
+    """Totals summed over all other axes and by the labels of these axes' groups. Groups without codes are left out."""
+    table = arrange(margin, totals)
     for i, axis in reversed(list(enumerate(by_place(margin)))):
-        labels, size = kept.get(axis.place, (np.zeros(axis.size, np.int64), 1))
-        used = (labels >= 0) & (counts(axis) > 0)
+        labels, size = labelled.get(axis.place, (np.zeros(axis.size, np.int64), 1))
+        used = (labels >= 0) & (group_sizes(axis) > 0)
         added = np.zeros((size, *np.delete(table.shape, i)))
         np.add.at(added, labels[used], np.moveaxis(table, i, 0)[used])
         table = np.moveaxis(added, 0, i)
-    return table.reshape([size for _, size in kept.values()])
+    return table.reshape([size for _, size in labelled.values()])
 
 
 def _first_cell(margin: Margin, merged: dict[int, tuple[Numbers, Numbers, int]], at: dict[int, np.intp]) -> int:
-    """The smallest cell of a margin that belongs to a common sum."""
-    numbers: Floats = arranged(margin, np.arange(margin.cells, dtype=np.float64))
+    """The first cell of a margin that belongs to a shared sum."""
+    numbers: Floats = arrange(margin, np.arange(margin.cells, dtype=np.float64))
     for i, axis in enumerate(by_place(margin)):
-        chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else counts(axis) > 0
+        chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else group_sizes(axis) > 0
         numbers = np.compress(chosen, numbers, axis=i)
     return int(numbers.min())

@@ -1,4 +1,4 @@
-"""What a cube declares, worked out: its noise, its controls, what each part costs and what is promised of it."""
+"""The design of a declared cube: its noise distributions, its controls, and the privacy guarantee of each part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.domain import Attribute, Coarsening, Domain, coarsening
 from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
-from discreet.methods.hypercube.spec import Average, Control, Hypercube
+from discreet.methods.hypercube.spec import AverageWeightNoise, Control, Hypercube
 from discreet.methods.protocol import distribution_of, refuse_unless_records
 from discreet.methods.public_cells import listed
 from discreet.noise.interval_arithmetic import few_digits_above
@@ -33,12 +33,12 @@ LARGEST_TOTAL = 1e15
 
 @dataclass(frozen=True)
 class PreparedControl:
-    """A control, worked out."""
+    """A control with its cells, noise distribution or public totals."""
 
     spec: Control
     name: str  # of its table
     cells: Coarsening
-    distribution: DiscreteLaplace | None  # none: exact or public
+    distribution: DiscreteLaplace | None  # None: exact or public
     public: Floats | None = None
 
     @cached_property
@@ -52,22 +52,22 @@ class PreparedControl:
 
 @dataclass(frozen=True)
 class CubeDesign:
-    """A declared cube; refused if it does not hold together."""
+    """A declared cube; inconsistent declarations are refused."""
 
     spec: Hypercube
     unit: Unit
     domain: Domain
-    controlled: Mapping[str, Domain]  # by the names of the tables of controls
-    varied: Sequence[Domain]
-    stratified: Domain | None
+    control_domains: Mapping[str, Domain]  # by the name of each control's table
+    variance_domains: Sequence[Domain]
+    strata_domain: Domain | None
     base: Path
     levels: Mapping[str, Attribute]  # every attribute of the release, for queries by coarser ones
 
     @classmethod
     def of(cls, release: Release, table: Hypercube) -> CubeDesign:
-        cells, controls, varied = table.cells(release), table.controlled(release), table.varied_tables(release)
-        strata, attributes = table.strata(release), release.attributes
-        return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
+        cells, controls = table.cells(release), table.control_domains(release)
+        variances, strata, attributes = table.variance_tables(release), table.strata(release), release.attributes
+        return cls(table, release.unit, cells, controls, variances, strata, release.base, attributes)
 
     def __post_init__(self) -> None:
         refuse_unless_records(self.unit, self.where)
@@ -86,39 +86,39 @@ class CubeDesign:
         return tuple(self.spec.formats)
 
     @property
-    def average(self) -> Average | None:
-        """How totals take the noise of counts, if they do."""
+    def average(self) -> AverageWeightNoise | None:
+        """The average-weight noise of totals, if declared."""
         weights = self.spec.weights
-        return None if weights is None or not isinstance(weights.noise, Average) else weights.noise
+        return None if weights is None or not isinstance(weights.noise, AverageWeightNoise) else weights.noise
 
     @property
     def step(self) -> Fraction:
-        """What one unit of the measure is worth."""
+        """One step of the measure: 1 for counts, the grid for weighted totals."""
         return Fraction(1) if self.spec.weights is None else self.spec.weights.grid
 
     @property
-    def held(self) -> bool:
-        """Whether something is made of the whole perturbed cube, in memory, before it is published."""
-        fitted = self.spec.varied is not None and bool(self.spec.varied.tables)
-        return bool(self.spec.controls) or self.spec.whole or fitted
+    def in_memory(self) -> bool:
+        """Whether the perturbed cube is post-processed in memory before it is published."""
+        fitted = self.spec.variance_source is not None and bool(self.spec.variance_source.tables)
+        return bool(self.spec.controls) or self.spec.integers or fitted
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The published numbers of a cell."""
-        found = ["count"] if self.spec.epsilon is not None else []
-        found += ["total"] if self.spec.weights is not None else []
-        found += ["calibrated"] if self.adjusted else []
-        return (*found, *(["whole"] if self.spec.whole else []))
+        """The published numeric columns of the cube."""
+        columns = ["count"] if self.spec.epsilon is not None else []
+        columns += ["total"] if self.spec.weights is not None else []
+        columns += ["calibrated"] if self.calibrates_cells else []
+        return (*columns, *(["whole"] if self.spec.integers else []))
 
     @property
-    def adjusted(self) -> bool:
-        """Whether every cell is published as calibrated. Calibration moves all cells of a sparse cube, also those
-        without a row: there the tables of the controls say by how much."""
+    def calibrates_cells(self) -> bool:
+        """Whether calibrated values are published by cell. Calibration changes all cells of a sparse cube, including
+        those without a row, so there the tables of the controls publish the changes."""
         return bool(self.spec.controls) and self.spec.form == "dense"
 
     @property
     def control_columns(self) -> tuple[str, ...]:
-        """The published numbers of a control's cell."""
+        """The published numeric columns of a control."""
         return ("total",) if self.spec.form == "dense" else ("total", "step")
 
     # --- noise ------------------------------------------------------------------------------------------------------
@@ -131,16 +131,16 @@ class CubeDesign:
 
     @cached_property
     def total_distribution(self) -> DiscreteLaplace | None:
-        """Of weighted totals, in steps of the grid, where they have noise of their own."""
+        """The noise of weighted totals in steps of the grid, where they are measured with their own epsilon."""
         weights = self.spec.weights
         if weights is None or weights.epsilon is None:
             return None
         cap = None if weights.cap is None else int(weights.cap // weights.grid)
-        return self._distribution("weights.epsilon", weights.epsilon / self.influence, cap)
+        return self._distribution("weights.epsilon", weights.epsilon / self.l1_sensitivity, cap)
 
     @property
-    def influence(self) -> int:
-        """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
+    def l1_sensitivity(self) -> int:
+        """L1 sensitivity of the measure: the sum of changes over all cells by one unit, in steps."""
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
     def _distribution(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
@@ -148,15 +148,15 @@ class CubeDesign:
 
     @property
     def distribution(self) -> DiscreteLaplace:
-        """Of the noise in the measure, before it is multiplied by a weight."""
+        """The noise of the measure, before it is scaled by an average weight."""
         distribution = self.total_distribution or self.count_distribution
         if distribution is None:
-            raise GuaranteeError("a cube without noise", where=self.where, do="declare epsilon")
+            raise GuaranteeError("the cube has no noise", where=self.where, do="declare epsilon")
         return distribution
 
     @cached_property
     def noisy_rows(self) -> int:
-        """How many cells have noise, about."""
+        """Expected number of cells with non-zero noise."""
         return round(self.domain.cells * float(self.distribution.tail(1)))
 
     # --- controls ---------------------------------------------------------------------------------------------------
@@ -167,90 +167,95 @@ class CubeDesign:
 
     def _control(self, control: Control) -> PreparedControl:
         name = f"{self.name}_{control.name}"
-        cells = self._coarser(self.controlled[name], f"tables.{self.name}.controls.{control.name}.by")
+        cells = self._coarser(self.control_domains[name], f"tables.{self.name}.controls.{control.name}.by")
         distribution = None
         if control.epsilon is not None:
-            scale = self.unit.records if self.average is not None else self.influence
+            scale = self.unit.records if self.average is not None else self.l1_sensitivity
             distribution = self._distribution(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
         public = None if control.file is None else self._public(control, cells.coarse)
         return PreparedControl(control, name, cells, distribution, public)
 
     def _coarser(self, coarse: Domain, where: str) -> Coarsening:
-        found = coarsening(self.domain, coarse)
-        if found is None:
+        cells = coarsening(self.domain, coarse)
+        if cells is None:
             raise SpecError(
-                "is not made of whole cells of the cube",
+                "is not a coarsening of the cube: its cells are not unions of the cube's cells",
                 where=where,
                 do=f"name variables of the cube ({', '.join(self.spec.by)}), or coarser levels of them",
             )
-        return found
+        return cells
 
     def _public(self, control: Control, domain: Domain) -> Floats:
-        """Public totals, one for each cell; a zero must be written."""
-        path, found = self.base / str(control.file), np.full(domain.cells, np.nan)
+        """Public totals, one for each cell; zeros must be listed."""
+        path, totals = self.base / str(control.file), np.full(domain.cells, np.nan)
 
         def refused(what: str) -> DomainError:
             return DomainError(
                 what,
                 where=f"control {control.name}, file {control.file}",
-                do="list every declared cell once, with its codes and its total",
+                do="list every declared cell once, with its codes and its total, zeros included",
             )
 
         for line, cell, text in listed(path, domain, control.value, f"control {control.name}", refused):
-            found[cell] = _number(text)
-            if not isfinite(found[cell]) or not 0 <= found[cell] <= LARGEST_TOTAL:
-                raise refused(f"line {line} has {text[:20]!r}, which is no total: a number of at least 0")
-        if missing := int(np.isnan(found).sum()):
-            first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
-            raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
-        return found
+            totals[cell] = _number(text)
+            if not isfinite(totals[cell]) or not 0 <= totals[cell] <= LARGEST_TOTAL:
+                raise refused(f"line {line} has {text[:20]!r}, which is not a total: a finite number from 0")
+        if missing := int(np.isnan(totals).sum()):
+            first = "/".join(
+                key for a in domain.describe(np.flatnonzero(np.isnan(totals))[:1]) for key in a.to_pylist()
+            )
+            raise refused(f"has no line for {plural(missing, 'cell')}; the first is {first}")
+        return totals
 
     # --- replicates -------------------------------------------------------------------------------------------------
 
     @property
     def replicates(self) -> int:
-        """How many numbers of each cell sampling variances are made of: deviations, or one sum of squares."""
-        if self.spec.varied is None:
+        """Measurements per cell for sampling variances: R deviations, or one sum of squared weights."""
+        if self.spec.variance_source is None:
             return 0
         return 1 if self.spec.replicates is None else len(self.spec.replicates.names)
 
     @cached_property
-    def deviated(self) -> tuple[Coarsening, ...]:
-        """The tables whose deviations are measured: some small ones, or the cube itself."""
-        if self.spec.varied is None:
+    def deviation_tables(self) -> tuple[Coarsening, ...]:
+        """The tables whose sampling variances are measured: some small ones, or the cube itself."""
+        if self.spec.variance_source is None:
             return ()
-        if not self.spec.varied.tables:
-            found = coarsening(self.domain, self.domain)
-            return () if found is None else (found,)
+        if not self.spec.variance_source.tables:
+            itself = coarsening(self.domain, self.domain)
+            return () if itself is None else (itself,)
         return tuple(
             self._coarser(domain, f"tables.{self.name}, table {i} of sampling variances")
-            for i, domain in enumerate(self.varied, start=1)
+            for i, domain in enumerate(self.variance_domains, start=1)
         )
 
     @property
     def bound(self) -> int:
-        """The most by which a record's replicate weight may differ from its weight, in steps of the grid; or that its
-        squared weight over the largest weight may be."""
+        """Bound on one record's contribution to a deviation, in steps of the grid: on |replicate weight − weight|, or
+        on w²/max for squared weights."""
         if self.spec.replicates is not None:
             return max(int(self.spec.replicates.bound // self.step), 1)
         return 0 if self.spec.weights is None else self.spec.weights.largest
 
     @cached_property
     def deviation_distribution(self) -> DiscreteLaplace | None:
-        """One unit moves R deviations in each of the tables, by at most `bound` a record."""
-        if self.spec.varied is None:
+        """The noise of deviations: one record changes R of them in each table by at most `bound`, so their joint L1
+        sensitivity is tables · R · bound · records of a unit."""
+        if self.spec.variance_source is None:
             return None
-        moved = len(self.deviated) * self.replicates * self.bound * self.unit.records
-        return self._distribution("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
+        sensitivity = len(self.deviation_tables) * self.replicates * self.bound * self.unit.records
+        return self._distribution(
+            "epsilon of sampling variances", self.spec.variance_source.epsilon / sensitivity, None
+        )
 
     # --- strata -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def strata(self) -> Coarsening | None:
-        """Where average weights are observed: everywhere together, if no strata are named."""
-        if self.stratified is None or self.average is None or self.average.weight != "observed":
+        """The strata of observed average weights; one for all cells if none are named."""
+        if self.strata_domain is None or self.average is None or self.average.weight != "observed":
             return None
-        return self._coarser(self.stratified, f"tables.{self.name}.weights.noise.average.strata")
+        return self._coarser(self.strata_domain, f"tables.{self.name}.weights.noise.average.strata")
 
     @property
     def public_average(self) -> int | None:
@@ -260,100 +265,107 @@ class CubeDesign:
         return max(round(self.average.weight / self.step), 1)
 
     @property
-    def largest_worth(self) -> float:
-        """What one unit of the measure's noise is worth at most."""
+    def largest_noise_unit(self) -> float:
+        """Upper bound on the measure's value of one unit of noise."""
         weights = self.spec.weights
         if self.average is None or weights is None:
             return float(self.step)
         return float(weights.max if self.public_average is None else self.public_average * self.step)
 
-    # --- promises ---------------------------------------------------------------------------------------------------
+    # --- guarantees -------------------------------------------------------------------------------------------------
 
-    def promise(
+    def _guarantee(
         self, epsilon: Fraction, distribution: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()
     ) -> Guarantee:
-        """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
+        """The guarantee of numbers with L1 sensitivity `shift`. δ is the mass of the `shift` topmost noise values below
+        the cap (Li & Krenzke 2020, §3.2, for one record)."""
         delta = Fraction(0)
         if distribution.cap is not None:
             if shift > 2 * distribution.cap:
                 raise GuaranteeError(
-                    f"the cap {distribution.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
+                    f"the cap {distribution.cap:,} is too small: one unit changes the numbers by up to {shift:,} and "
+                    "would always be detected",
                     where=self.where,
-                    do="raise the cap, or keep fewer records of a unit",
+                    do="raise the cap, or lower `max_records`",
                 )
             delta = min(few_digits_above(lambda: distribution.delta(shift)), Fraction(1))
         weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
         return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
 
-    def of_control(self, control: PreparedControl) -> Guarantee:
-        """What the totals of a control cost."""
+    def control_guarantee(self, control: PreparedControl) -> Guarantee:
+        """The guarantee of the totals of a control."""
         if control.distribution is None or control.spec.epsilon is None:
             exact = (wording.exact(control.spec.by),) if control.public is None else ()
             return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
-        shift = self.unit.records if self.average is not None else self.influence
-        return self.promise(control.spec.epsilon, control.distribution, shift, self._averaged)
+        shift = self.unit.records if self.average is not None else self.l1_sensitivity
+        return self._guarantee(control.spec.epsilon, control.distribution, shift, self._averaged)
 
-    def shown_with(self, control: PreparedControl) -> Guarantee:
-        """What the published table of a control costs: its steps are made of everything."""
-        return self.of_control(control) if self.spec.form == "dense" else self.guarantee
+    def table_guarantee(self, control: PreparedControl) -> Guarantee:
+        """The guarantee of the published table of a control: with its steps, which use all measurements, that of
+        all."""
+        return self.control_guarantee(control) if self.spec.form == "dense" else self.guarantee
 
     @property
     def _averaged(self) -> tuple[str, ...]:
-        """What noise times an average weight leaves open."""
+        """The caveats of average-weight noise."""
         if self.average is None:
             return ()
         return (wording.AVERAGE,) if self.strata is None else (wording.AVERAGE, wording.OBSERVED)
 
     @property
-    def of_cube(self) -> Guarantee:
-        """What the perturbed cube costs, before it is calibrated."""
-        found = []
+    def cube_guarantee(self) -> Guarantee:
+        """The guarantee of the perturbed cube, before calibration."""
+        parts = []
         if self.count_distribution is not None and self.spec.epsilon is not None:
-            found.append(self.promise(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
+            parts.append(self._guarantee(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
         weights = self.spec.weights
         if self.total_distribution is not None and weights is not None and weights.epsilon is not None:
-            found.append(self.promise(weights.epsilon, self.total_distribution, self.influence))
-        return reduce(Guarantee.compose_sequential, found)
+            parts.append(self._guarantee(weights.epsilon, self.total_distribution, self.l1_sensitivity))
+        return reduce(Guarantee.compose_sequential, parts)
 
     @property
-    def of_deviations(self) -> Guarantee | None:
-        if self.deviation_distribution is None or self.spec.varied is None:
+    def deviation_guarantee(self) -> Guarantee | None:
+        if self.deviation_distribution is None or self.spec.variance_source is None:
             return None
-        return self.promise(self.spec.varied.epsilon, self.deviation_distribution, 1)
+        return self._guarantee(self.spec.variance_source.epsilon, self.deviation_distribution, 1)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Of everything together."""
-        parts = [self.of_cube, *(self.of_control(control) for control in self.controls), self.of_deviations]
+        """The guarantee of all parts together, by sequential composition."""
+        parts = [
+            self.cube_guarantee,
+            *(self.control_guarantee(control) for control in self.controls),
+            self.deviation_guarantee,
+        ]
         return reduce(Guarantee.compose_sequential, (part for part in parts if part is not None))
 
     def composes(self) -> str:
-        """How the cost comes about, in words."""
+        """How the guarantee composes, as text."""
         parts = []
         if self.spec.epsilon is not None:
             parts.append(f"counts {format_exact(self.spec.epsilon)}")
         if self.spec.weights is not None and self.spec.weights.epsilon is not None:
             parts.append(f"weighted totals {format_exact(self.spec.weights.epsilon)}")
         parts += [f"control {c.spec.name} {format_exact(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
-        if self.spec.varied is not None:
-            parts.append(f"sampling variances {format_exact(self.spec.varied.epsilon)}")
+        if self.spec.variance_source is not None:
+            parts.append(f"sampling variances {format_exact(self.spec.variance_source.epsilon)}")
         total = f"ε = {format_exact(self.guarantee.epsilon)}"
         return (
-            f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"
+            f"parallel composition over disjoint cells; sequential over {' + '.join(parts)}: {total}"
             if len(parts) > 1
-            else (f"cells are disjoint: parallel, {total} for the whole cube")
+            else (f"parallel composition over disjoint cells: {total} for the whole cube")
         )
 
     def coarser_levels(self) -> list[tuple[Attribute, int, Int64s]]:
-        """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
+        """Attributes of the release that group codes of the cube: each with the cube's axis and the group of each
         code."""
-        found = []
+        levels = []
         for place, fine in enumerate(self.domain.attributes):
             for coarse in self.levels.values():
                 groups = None if coarse.name == fine.name else fine.within(replace(coarse, hierarchy=""))
                 if groups is not None and coarse.size < fine.size:
-                    found.append((coarse, place, groups))
-        return found
+                    levels.append((coarse, place, groups))
+        return levels
 
 
 def _number(text: str) -> float:

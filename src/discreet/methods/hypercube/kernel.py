@@ -1,4 +1,4 @@
-"""The noise of a cube: of all cells, or in the exact sparse form of those where it is not zero."""
+"""The noise of a cube: in all cells, or in the exact sparse form, which visits only cells with non-zero noise."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 
 RANGE = 1 << 18  # numbers in memory at a time
-SELDOM = 2.0**-40  # a share of cells with noise below which it does not matter how small it is
+MIN_NOISY_SHARE = 2.0**-40  # lower bound on the share of noisy cells, for the size of ranges
 CODES = pa.dictionary(pa.int32(), pa.string())
-Numbers = tuple[Int64s, dict[str, Int64s]]  # cells, and their protected numbers by column
+CellValues = tuple[Int64s, dict[str, Int64s]]  # cells, and their protected values by column
 
 
 @dataclass(frozen=True)
-class Noise:
-    """What is added to the numbers of a cell. Totals have noise of their own, or that of the count times an average
-    weight (002, §3.2), which is no protection."""
+class CubeNoise:
+    """The noise of a cell's numbers. Totals have noise of their own, or that of the count times an average weight
+    (Li & Krenzke 2020, §3.2), which has no privacy guarantee."""
 
     cells: int  # of the whole table
     count: DiscreteLaplace | None
     total: DiscreteLaplace | None = None
     averages: Int64s | None = field(default=None, repr=False)  # by stratum, in steps of the grid
-    strata: Coarsening | None = None  # none: one average for all
+    strata: Coarsening | None = None  # None: one average for all
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The exact numbers that it is added to."""
+        """The exact columns to which the noise is added."""
         return (*(["n"] if self.count is not None else []), *(["w"] if self.weighted else []))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The protected numbers."""
+        """The protected columns."""
         return (*(["count"] if self.count is not None else []), *(["total"] if self.weighted else []))
 
     @property
@@ -47,14 +47,14 @@ class Noise:
         return self.total is not None or self.averages is not None
 
     def weight(self, cells: Int64s) -> Int64s:
-        """The average weight of each cell."""
+        """The average weight of each cell, in steps of the grid."""
         if self.averages is None:
             return np.ones(len(cells), np.int64)
         return self.averages[np.zeros(len(cells), np.int64) if self.strata is None else self.strata.parents(cells)]
 
     def add(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> dict[str, Int64s]:
-        """All cells of a range. The noise of counts of cell i is that of cell i of the stream, that of totals is that
-        of cell D + i."""
+        """Protected values of all cells of a range. Cell i's count takes its noise from block i of the stream, its
+        total from block D + i, where D is the number of cells."""
         values = dict(zip(self.columns, (dense(first, n, occupied, numbers) for numbers in exact), strict=True))
         if self.count is not None and self.averages is not None:
             drawn = self.count.draw(stream, first, n)
@@ -67,10 +67,10 @@ class Noise:
             self.total.add_to(values["total"], stream, self.cells + first)
         return values
 
-    def sparse(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> Numbers:
-        """The cells of a range whose protected numbers are not all zero. Only counts have noise of their own."""
+    def sparse(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> CellValues:
+        """The cells of a range whose protected values are not all zero. Only counts have noise of their own."""
         if self.count is None:
-            raise GuaranteeError("a sparse cube has counts", where="form: sparse")
+            raise GuaranteeError("a sparse cube needs counts", where="form: sparse", do="declare `epsilon`")
         moved, drawn = self.count.sparse(stream, first, n)
         cells = np.union1d(occupied, moved)
         noise = np.zeros(len(cells), np.int64)
@@ -80,16 +80,16 @@ class Noise:
             values[name] = np.zeros(len(cells), np.int64)
             values[name][np.searchsorted(cells, occupied)] = numbers
             values[name] += noise * self.weight(cells) if name == "total" else noise
-        kept = np.any([column != 0 for column in values.values()], axis=0)
-        return cells[kept], {name: column[kept] for name, column in values.items()}
+        nonzero = np.any([column != 0 for column in values.values()], axis=0)
+        return cells[nonzero], {name: column[nonzero] for name, column in values.items()}
 
 
 @dataclass(frozen=True)
 class CubeKernel:
-    """Protected numbers as they are measured: int64, in cell order; in the sparse form with the cell."""
+    """Noisy measurements as int64 in cell order; in the sparse form with the cell number."""
 
     table: str
-    noise: Noise
+    noise: CubeNoise
     form: str = "dense"
 
     @property
@@ -102,13 +102,13 @@ class CubeKernel:
             arrays = [*([cells] if self.form == "sparse" else []), *values.values()]
             yield pa.RecordBatch.from_arrays([pa.array(column) for column in arrays], schema=self.schema)
 
-    def numbers(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[Numbers]:
-        """Cells with their protected numbers, some at a time."""
+    def numbers(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[CellValues]:
+        """Cells with their protected values, in ranges."""
         if stream is None:
-            raise GuaranteeError("a cube is never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("a cube is never produced without noise", where=f"table {self.table}")
         size = RANGE
         if self.form == "sparse" and self.noise.count is not None:
-            size = max(int(RANGE / max(float(self.noise.count.tail(1)), SELDOM)), RANGE)
+            size = max(int(RANGE / max(float(self.noise.count.tail(1)), MIN_NOISY_SHARE)), RANGE)
         for first, n, occupied, exact in ranges(span, rows, size, len(self.noise.reads)):
             if self.form == "sparse":
                 yield self.noise.sparse(first, n, occupied, exact, stream)
@@ -118,9 +118,9 @@ class CubeKernel:
 
 
 @dataclass(frozen=True)
-class ShownKernel:
-    """Protected numbers as they are published where nothing more is made of them: with codes, totals in their own
-    unit."""
+class PublicationKernel:
+    """Noisy measurements in published form, for cubes without further post-processing: with codes, and totals in their
+    own unit."""
 
     cube: CubeKernel
     domain: Domain
@@ -128,29 +128,29 @@ class ShownKernel:
 
     @property
     def schema(self) -> pa.Schema:
-        return shown_schema(self.domain, self.cube.noise.columns)
+        return published_schema(self.domain, self.cube.noise.columns)
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         for cells, values in self.cube.numbers(span, rows, stream):
-            arrays = [worth(column, self.step) if name == "total" else column for name, column in values.items()]
+            arrays = [to_units(column, self.step) if name == "total" else column for name, column in values.items()]
             codes = self.domain.describe(cells)
             yield pa.RecordBatch.from_arrays([*codes, *(pa.array(a) for a in arrays)], schema=self.schema)
 
 
-def shown_schema(domain: Domain, columns: tuple[str, ...]) -> pa.Schema:
-    """Codes, then numbers: counts and whole numbers as integers."""
+def published_schema(domain: Domain, columns: tuple[str, ...]) -> pa.Schema:
+    """Codes, then numbers: counts and integers as int64, others as float64."""
     kinds = [(name, pa.int64() if name in ("count", "whole") else pa.float64()) for name in columns]
     return pa.schema([*((column, CODES) for column in domain.columns), *kinds])
 
 
-def worth(units: Int64s, step: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Steps of the grid in their own unit."""
+def to_units(units: Int64s, step: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Converts steps of the grid to units of the measure."""
     return units.astype(np.float64) * step.numerator / step.denominator
 
 
 @dataclass(frozen=True)
 class DeviationKernel:
-    """Deviations of replicates, R of each cell side by side, each with noise of its own."""
+    """Noisy deviations of replicates: R adjacent values per cell, each with independent noise."""
 
     table: str
     distribution: DiscreteLaplace
@@ -159,7 +159,7 @@ class DeviationKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("deviations are never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("deviations are never produced without noise", where=f"table {self.table}")
         size = self.replicates
         for first, n, occupied, exact in ranges(span, rows, max(RANGE // size, 1), size):
             values = np.zeros((n, size), np.int64)
@@ -171,7 +171,7 @@ class DeviationKernel:
 
 @dataclass(frozen=True)
 class MarginKernel:
-    """Exact sums of several tables at once, of a span's rows: table, cell, numbers."""
+    """Exact margins of a span's rows for several tables at once (confidential): table, cell, sums."""
 
     tables: tuple[Coarsening, ...]
     columns: tuple[str, ...]
@@ -180,7 +180,7 @@ class MarginKernel:
     def schema(self) -> pa.Schema:
         return pa.schema([(name, pa.int64()) for name in ("margin", CELL, *self.columns)])
 
-    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - it draws nothing
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - it draws no noise
         for batch in rows:
             cells, *numbers = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
             for number, table in enumerate(self.tables):

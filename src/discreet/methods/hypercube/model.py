@@ -1,4 +1,4 @@
-"""The model of a cube, as it is published beside it: what a query needs to know."""
+"""The published model of a cube: everything that a query needs besides its cells."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from discreet.methods.hypercube.calibration import Calibrated
+from discreet.methods.hypercube.calibration import CalibratedCube
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.measured import Read
+from discreet.methods.hypercube.noisy_measurements import CubeMeasurements
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.model import (
     AxisModel,
     CalibrationModel,
     ControlModel,
     CubeModel,
+    IntegersModel,
     LevelModel,
     NoiseModel,
     RakedModel,
     SamplingModel,
-    WholeModel,
 )
 from discreet.post.cubes.sampling import fit_gvf, replicate_noise, replicate_variance, tail
 
-NAMED = 20  # problems that are told
+NAMED = 20  # problems that are listed
 
 
 def cube_model(
-    read: Read,
+    measurements: CubeMeasurements,
     simulated: bool,
-    found: Calibrated | None,
+    calibrated: CalibratedCube | None,
     raked: Sequence[RakedModel],
-    unkept: Sequence[Problem] | None,
+    exceptions: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
-    """Everything about the cube but its cells."""
-    design = read.design
+    """The model file of a cube."""
+    design = measurements.design
     axes = tuple(AxisModel(name=a.name, columns=a.columns, codes=a.published) for a in design.domain.attributes)
     levels = tuple(
         LevelModel(name=a.name, columns=a.columns, codes=a.published, axis=place, groups=tuple(groups.tolist()))
@@ -46,28 +46,28 @@ def cube_model(
         simulation=simulated,
         form=design.spec.form,
         measure=design.spec.measure,
-        estimate="calibrated" if design.adjusted else design.spec.measure,
+        estimate="calibrated" if design.calibrates_cells else design.spec.measure,
         axes=axes,
         levels=levels,
-        variance=read.variance,
-        fourth=read.fourth,
-        unit=read.largest_worth,
+        variance=measurements.variance,
+        fourth=measurements.fourth,
+        unit=measurements.largest_noise_unit,
         counts=_counts(design),
-        controls=tuple(_control(read, control) for control in design.controls),
-        calibration=None if found is None else _calibration(design, found, raked),
-        whole=None if unkept is None else WholeModel(problems=_told(unkept)),
+        controls=tuple(_control(measurements, control) for control in design.controls),
+        calibration=None if calibrated is None else _calibration(design, calibrated, raked),
+        whole=None if exceptions is None else IntegersModel(problems=_listed(exceptions)),
         sampling=sampling,
     )
 
 
-def _control(read: Read, control: PreparedControl) -> ControlModel:
+def _control(measurements: CubeMeasurements, control: PreparedControl) -> ControlModel:
     margin = control.margin
     return ControlModel(
         name=control.name,
         by=tuple(control.spec.by),
         kind=control.kind,
-        axes=margin.places if margin.whole else None,
-        variance=read.variance_of(control),
+        axes=margin.places if margin.ungrouped else None,
+        variance=measurements.variance_of(control),
     )
 
 
@@ -78,33 +78,36 @@ def _counts(design: CubeDesign) -> NoiseModel | None:
     return NoiseModel(variance=distribution.variance(), fourth=distribution.fourth_cumulant())
 
 
-def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
+def _listed(problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
 
 
-def _calibration(design: CubeDesign, found: Calibrated, raked: Sequence[RakedModel]) -> CalibrationModel:
+def _calibration(design: CubeDesign, calibrated: CalibratedCube, raked: Sequence[RakedModel]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
-        done="rake" if found.raked else "regression",
-        converged=found.converged,
-        cycles=found.cycles,
-        largest_gap=found.largest_gap,
-        problems=_told(found.problems),
+        done="rake" if calibrated.raked else "regression",
+        converged=calibrated.converged,
+        cycles=calibrated.cycles,
+        largest_gap=calibrated.largest_gap,
+        problems=_listed(calibrated.problems),
         raked=tuple(raked),
     )
 
 
-def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
-    """The variance function through the protected cells of some small tables; None if they tell nothing."""
+def variance_function(measurements: CubeMeasurements, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
+    """The generalised variance function fitted to protected cells of some small tables; None if they do not determine
+    one."""
     columns = []
-    for coarse, numbers in zip(read.design.deviated, read.deviations, strict=True):
+    for coarse, numbers in zip(measurements.design.deviation_tables, measurements.deviations, strict=True):
         margin = Margin.of(coarse, "sampling variances")
         sizes = _sizes(margin)
-        moved = np.maximum(read.perturbation.of(sizes), 0.0)
-        fourth = tail(moved, None if read.design.controls else read.fourth * sizes.prod(axis=1))
-        columns.append((sums(margin), moved, fourth, _variances(read, numbers)))
-    x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
-    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=fourth)
+        perturbation = np.maximum(measurements.perturbation.of(sizes), 0.0)
+        fourth = tail(perturbation, None if measurements.design.controls else measurements.fourth * sizes.prod(axis=1))
+        columns.append((sums(margin), perturbation, fourth, _variances(measurements, numbers)))
+    x, perturbation, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
+    fit = fit_gvf(
+        x, v, noise_of_estimates=perturbation, spread_of_variances=_spread(measurements), fourth_of_estimates=fourth
+    )
     if fit.basis == "nothing":
         return None
     return SamplingModel(
@@ -112,35 +115,37 @@ def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None
     )
 
 
-def _variances(read: Read, numbers: Floats) -> Floats:
-    """The sampling variance of each cell, unbiased."""
-    replicates = read.design.spec.replicates
+def _variances(measurements: CubeMeasurements, numbers: Floats) -> Floats:
+    """Unbiased estimates of the sampling variance of each cell."""
+    replicates = measurements.design.spec.replicates
     if replicates is not None:
-        return replicate_variance(numbers, factor=float(replicates.factor), noise=read.deviation_noise[0])
-    return numbers[:, 0] * _scale(read)
+        return replicate_variance(numbers, factor=float(replicates.factor), noise=measurements.deviation_noise[0])
+    return numbers[:, 0] * _scale(measurements)
 
 
-def _scale(read: Read) -> float:
-    """What one step of the measured Σ w²/max is worth."""
-    squares, weights = read.design.spec.squares, read.design.spec.weights
-    return 0.0 if squares is None or weights is None else float(squares.effect * weights.max)
+def _scale(measurements: CubeMeasurements) -> float:
+    """The variance that one step of the measured Σ w²/max stands for."""
+    squares, weights = measurements.design.spec.squared_weights, measurements.design.spec.weights
+    return 0.0 if squares is None or weights is None else float(squares.design_effect * weights.max)
 
 
-def _spread(read: Read) -> Callable[[Floats], Floats]:
-    """The variance of the noise in those, where the sampling variance is so large."""
-    replicates, (noise, fourth) = read.design.spec.replicates, read.deviation_noise
+def _spread(measurements: CubeMeasurements) -> Callable[[Floats], Floats]:
+    """The variance of these estimates from noise, as a function of the sampling variance."""
+    replicates, (noise, fourth) = measurements.design.spec.replicates, measurements.deviation_noise
 
     def spread(variances: Floats) -> Floats:
         if replicates is None:
-            return np.full(len(variances), _scale(read) ** 2 * noise)
+            return np.full(len(variances), _scale(measurements) ** 2 * noise)
         factor = float(replicates.factor)
-        return replicate_noise(variances, replicates=read.design.replicates, factor=factor, noise=noise, fourth=fourth)
+        return replicate_noise(
+            variances, replicates=measurements.design.replicates, factor=factor, noise=noise, fourth=fourth
+        )
 
     return spread
 
 
 def _sizes(margin: Margin) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """How many codes of each of the cube's axes a cell of a margin is made of."""
+    """How many codes of each of the cube's axes a cell of a margin adds up."""
     sizes = np.tile(np.array(margin.shape, np.int64), (margin.cells, 1))
     children = [np.bincount(axis.groups, minlength=axis.size) for axis in margin.axes]
     for axis, grid in zip(margin.axes, np.meshgrid(*children, indexing="ij"), strict=True):

@@ -1,4 +1,4 @@
-"""How cubes are described, before and beside what is published."""
+"""Descriptions of a cube's published tables, for `plan`, the codebook and the manifest."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from fractions import Fraction
 from discreet.formatting import plural
 from discreet.methods.hypercube import wording
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.spec import Rake
+from discreet.methods.hypercube.spec import RakingCalibration
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.variance import KnownMargin, reduction
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 
-MODEL = "what a query needs: axes and coarser levels, noise, controls, calibration, where sampling errors come from"
+MODEL = "the model for queries: axes and coarser levels, noise, controls, calibration, source of sampling variances"
 LEVEL = Fraction(9, 10)
-SHOWN = 4  # dimensions whose errors are told beforehand
+SHOWN = 4  # dimensions whose expected errors `plan` lists
 
 
 def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
-    """The cube, its controls, and the deviations of its replicates."""
+    """The cube, its controls, and deviations of replicates where they are published."""
     cube = PublishedTable(
         name=design.name,
         by=tuple(design.spec.by),
         domain=design.domain,
-        guarantee=design.guarantee if design.held else design.of_cube,
+        guarantee=design.guarantee if design.in_memory else design.cube_guarantee,
         composes=design.composes(),
         noise=noise(design),
         error=_error(design),
@@ -36,56 +36,59 @@ def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
         kinds=design.kinds,
     )
     tables = [cube, *(_control(design, control) for control in design.controls)]
-    promise = design.of_deviations
-    if promise is not None and design.spec.replicates is not None and not design.spec.replicates.tables:
-        tables.append(_deviations(design, promise))
+    guarantee = design.deviation_guarantee
+    if guarantee is not None and design.spec.replicates is not None and not design.spec.replicates.tables:
+        tables.append(_deviations(design, guarantee))
     return tables
 
 
 def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
-    by = ", ".join(control.spec.by)
-    what = {
-        "measured": f"Control totals by {by}, measured with noise of their own.",
-        "exact": f"Control totals by {by}: those of the records, without noise. The caveats say what that reveals.",
-        "public": f"Control totals by {by} from a public file: {control.spec.provenance}.",
+    by = " by " + ", ".join(control.spec.by) if control.spec.by else ""
+    about = {
+        "measured": f"Control totals{by}: noisy measurements with their own epsilon.",
+        "exact": f"Control totals{by}: exact confidential totals, without noise. The caveats say what that reveals.",
+        "public": f"Control totals{by} from a public file: {control.spec.provenance}.",
     }[control.kind]
     distribution = control.distribution
     unit = "protected count of records" if design.spec.weights is None else "protected sum of weights"
     column = Column("total", "number", f"{unit}; {'plus noise' if distribution is not None else 'without noise'}")
-    about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
+    about_step = (
+        "the amount that calibration adds to every cell of the cube in this total, cells without a row included"
+    )
     step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
     return PublishedTable(
         name=control.name,
         by=tuple(control.spec.by),
         domain=control.cells.coarse,
-        guarantee=design.shown_with(control),
+        guarantee=design.table_guarantee(control),
         composes="",
         noise="" if distribution is None else _distribution(distribution, design),
         error=None,
         columns=(*code_columns(control.cells.coarse), column, *step),
-        about=what,
+        about=about,
         part_of=design.name,
-        unpaid={"measured": "", "exact": "no epsilon: not protected", "public": "public, no cost"}[control.kind],
+        unpaid={"measured": "", "exact": "no epsilon: not protected", "public": "public, no privacy loss"}[
+            control.kind
+        ],
         kinds=design.kinds,
     )
 
 
-def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
+def _deviations(design: CubeDesign, guarantee: Guarantee) -> PublishedTable:
     replicates = design.spec.replicates
     names = [] if replicates is None else replicates.names
-    own = [
-        Column(f"d{i}", "number", f"{name} less the weight, added up, plus noise") for i, name in enumerate(names, 1)
-    ]
+    own = [Column(f"d{i}", "number", f"sum of {name} − weight, plus noise") for i, name in enumerate(names, 1)]
     return PublishedTable(
         name=f"{design.name}_replicates",
         by=tuple(design.spec.by),
         domain=design.domain,
-        guarantee=promise,
+        guarantee=guarantee,
         composes="",
         noise="" if design.deviation_distribution is None else _distribution(design.deviation_distribution, design),
         error=None,
         columns=(*code_columns(design.domain), *own),
-        about="Deviations of replicates from the total, of which sampling variances are made; the model says how.",
+        about="Noisy deviations of replicate totals from the total, for sampling variances: factor/R · Σ d² less the "
+        "noise, see the model.",
         part_of=design.name,
         kinds=design.kinds,
     )
@@ -95,27 +98,27 @@ def _distribution(distribution: DiscreteLaplace, design: CubeDesign, step: Fract
     unit = design.step if step is None else step
     cap = "" if distribution.cap is None else f", |k| ≤ {distribution.cap:,}"
     each = "" if unit == 1 else f", in steps of {format_exact(unit)}"
-    return f"two-sided geometric, P(k) ∝ exp(−{format_exact(distribution.rate)}·|k|){cap}{each}"
+    return f"discrete Laplace (two-sided geometric), P(k) ∝ exp(−{format_exact(distribution.rate)}·|k|){cap}{each}"
 
 
 def noise(design: CubeDesign) -> str:
-    """The mechanism, in words and symbols."""
+    """The mechanism, as text and formula."""
     parts = []
     if design.count_distribution is not None:
         parts.append(f"counts: {_distribution(design.count_distribution, design, Fraction(1))}")
     if design.total_distribution is not None:
         parts.append(f"totals: {_distribution(design.total_distribution, design)}")
     if design.average is not None:
-        parts.append("totals: the noise of the count times an average weight")
+        parts.append("totals: the noise of the count times an average weight, without a guarantee")
     if design.spec.form == "sparse":
         parts.append(
-            f"exact sparse form: a cell without a row has 0, about {plural(design.noisy_rows, 'row')} are noise alone"
+            f"exact sparse form: cells without a row are 0, non-zero noise in about {plural(design.noisy_rows, 'cell')}"
         )
     return "; ".join(parts)
 
 
 def _error(design: CubeDesign) -> ExpectedError | None:
-    """Of a count, as far as noise makes it, before calibration."""
+    """Expected error of a count from noise, before calibration."""
     if design.count_distribution is None or design.spec.measure != "count":
         return None
     distribution = design.count_distribution
@@ -123,55 +126,64 @@ def _error(design: CubeDesign) -> ExpectedError | None:
 
 
 def _about(design: CubeDesign) -> str:
-    told = ["Every table is a sum of its cells: the same cells have the same value in all of them."]
+    lines = ["Every table is a sum of cells of this cube: the same set of cells has the same value in all tables."]
     weights = design.spec.weights
     if weights is not None:
-        told.append(
+        lines.append(
             wording.rule(weights.column, format_exact(weights.max), format_exact(weights.grid), weights.above) + "."
         )
     if design.controls:
         names = ", ".join(control.name for control in design.controls)
         rule = design.spec.calibration
-        by = "least squares" if not isinstance(rule, Rake) else f"raking (tolerance {format_exact(rule.tolerance)})"
-        told.append(f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, Rake) else ""))
-    return " ".join(told)
+        by = (
+            "least squares"
+            if not isinstance(rule, RakingCalibration)
+            else f"raking (tolerance {format_exact(rule.tolerance)})"
+        )
+        lines.append(
+            f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, RakingCalibration) else "")
+        )
+    return " ".join(lines)
 
 
 def columns(design: CubeDesign) -> list[Column]:
-    """The published columns, and what each promises."""
-    cost = design.of_cube
+    """The published columns and their meaning."""
+    cost = design.cube_guarantee
     within = f"δ = {format_exact(cost.delta)}" if cost.delta else "δ = 0"
     meaning = {
-        "count": "protected number of records used, plus noise; may be negative",
-        "total": "protected sum of the records' weights, plus noise; may be negative"
+        "count": "number of records used, plus noise; may be negative",
+        "total": "sum of the records' weights, plus noise; may be negative"
         if design.average is None
-        else "sum of the records' weights plus the noise of the count times an average weight: no guarantee holds for "
-        "it, see the caveats",
+        else "sum of the records' weights plus the noise of the count times an average weight: has no guarantee, see "
+        "the caveats",
         "calibrated": f"`{design.spec.measure}` calibrated to the controls; may be negative",
-        "whole": f"`{'calibrated' if design.controls else design.spec.measure}` as whole numbers of at least 0 that "
-        "keep the controls, rounded, as far as the model does not name exceptions; small cells are biased upwards and, "
-        "since sums are kept, large ones and tables that are no controls downwards: queries do not use it",
+        "whole": f"`{'calibrated' if design.controls else design.spec.measure}` rounded to non-negative integers that "
+        "add up to the rounded controls, with the exceptions that the model lists; small cells are biased upwards "
+        "and, since sums are kept, large cells and tables that are not controls downwards: queries do not use it",
     }
     kinds = {"count": "integer", "whole": "integer"}
-    found = code_columns(design.domain)
+    described = code_columns(design.domain)
     for name in design.columns:
-        said = f" (the perturbed cube costs ε = {format_exact(cost.epsilon)}, {within})" if name == "count" else ""
-        found.append(Column(name, kinds.get(name, "number"), meaning[name] + said))
-    return found
+        loss = f" (perturbed cube: ε = {format_exact(cost.epsilon)}, {within})" if name == "count" else ""
+        described.append(Column(name, kinds.get(name, "number"), meaning[name] + loss))
+    return described
 
 
 def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
-    """Errors of tables of the cube by their number of variables, known before anything is spent."""
+    """Expected errors of tables by their number of variables, from the declaration alone."""
     lines = []
-    cost = design.of_cube
+    cost = design.cube_guarantee
     if cost.delta:
         lines.append(f"the noise is capped: δ = {format_exact(cost.delta)}")
     if design.average is None:
         lines += _expected(design)
     else:
-        lines.append("errors of totals depend on the average weight")
-    if design.spec.varied is None and design.spec.weights is not None:
-        lines.append("standard errors will speak of the noise alone: neither `replicates` nor `squares` are declared")
+        lines.append("errors of totals are proportional to the average weight")
+    if design.spec.variance_source is None and design.spec.weights is not None:
+        lines.append(
+            "standard errors will cover the noise alone, not sampling: declare `squared_weights` or `replicates` for "
+            "both"
+        )
     return {design.name: tuple(lines)}
 
 
@@ -182,16 +194,16 @@ def _expected(design: CubeDesign) -> list[str]:
         (control.margin, 0.0 if control.distribution is None else control.distribution.variance() * step**2)
         for control in design.controls
     )
-    found = []
+    lines = []
     for dimension in range(1, min(len(shape), SHOWN) + 1):
         cells = reduction(shape, variance, known, dimension)
         better = f", calibrated {_size(cells.after**0.5)}" if known else ""
-        found.append(
+        lines.append(
             f"tables of {plural(dimension, 'variable')}: standard deviation of noise {_size(cells.before**0.5)}{better}"
         )
-    return found
+    return lines
 
 
 def _size(value: float) -> str:
-    """Three digits, however large."""
+    """Three significant digits."""
     return f"{value:.3g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"

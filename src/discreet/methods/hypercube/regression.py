@@ -1,9 +1,9 @@
-"""Calibration of a perturbed cube by generalised least squares. Proof: regression.md.
+"""Calibration of a perturbed cube by generalised least squares (Aitken 1935). Proof: regression.md.
 
 The cube is x̃ = x + noise of variance σ² in every cell; control j has totals t_j = M_j x + noise of variance v_j, 0 if
 exact or public. The best linear unbiased cube minimises ‖y − x̃‖²/σ² + Σ_j ‖M_j y − t_j‖²/v_j, with M_j y = t_j if
-v_j = 0. It is y = x̃ + σ² M'λ with (σ² M M' + V) λ = t − M x̃, M being all controls stacked: as many unknowns as
-there are totals. Raking (002, §3.3) meets noisy totals as if they were exact, and may not converge.
+v_j = 0. It is y = x̃ + σ² M'λ with (σ² M M' + V) λ = t − M x̃, where M stacks all controls: one unknown per total.
+Raking (Li & Krenzke 2020, §3.3) treats noisy totals as exact, and may not converge.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ import numpy as np
 
 from discreet.arrays import Flags, Int64s
 from discreet.errors import ParameterError
-from discreet.methods.hypercube.control_feasibility import check, disagreements
+from discreet.methods.hypercube.control_feasibility import check, inconsistent_pairs
 from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats, Margin, Problem
-from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
+from discreet.post.cubes.overlap import Overlap, arrange, by_place, group_sizes, other_combinations, outer_product
 from discreet.post.cubes.variance import KnownMargin, Perturbation, by_effects
 from discreet.post.portable import inner, norm
 
-MET = 1e-10  # relative to the largest total: the gap up to which nothing more is done about a hard control
-AGREED = 1e-6  # relative to the largest total: public totals that differ by less do not contradict each other
+MET = 1e-10  # relative to the largest total: gap up to which a hard control needs no second solve
+AGREED = 1e-6  # relative to the largest total: public totals that differ by less are consistent
 EPSILON = float(np.finfo(np.float64).eps)
 CLOSE = 1e-14  # relative residual at which the iteration stops
-SOLVED = 1e-10  # relative residual of the normal equations up to which they are solved
-RESTARTS = 4  # each from the true residual, which takes away what rounding has left
-STEPS = 2000  # of one start; a stop that only controls by groups with noise of very different sizes reach
-CLOSED = 2**26  # sums, at most, that the closed form may take
-ROW = 512  # cells of the cube, at least, that are worked on at once
+SOLVED = 1e-10  # relative residual up to which the normal equations count as solved
+RESTARTS = 4  # each from the true residual, which removes accumulated rounding errors
+STEPS = 2000  # per start; reached only by controls by groups with noise of very different sizes
+CLOSED = 2**26  # sums, at most, for the closed form
+ROW = 512  # cells of the cube per row, at least
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A calibrated cube: as many values, in the same order, as went in; and what was added to its cells.
+class FittedCube:
+    """A calibrated cube, in the order of the input, and the steps that were added to its cells.
 
-    `steps` has a table for each control: every cell of the cube moves by the sum of the numbers of the totals that it
-    is part of. A sparse cube has moved everywhere, so its `values` are those that went in, and the steps come on top.
+    `steps` has an array for each control: every cell of the cube changes by the sum of the steps of its totals. In a
+    sparse cube all cells change, so its `values` are those of the input and users add the steps.
     """
 
     values: Floats
     steps: tuple[Floats, ...]
     largest_gap: float  # over the hard controls
     converged: bool  # the equations are solved and the hard controls are met
-    problems: tuple[Problem, ...]  # why not
+    problems: tuple[Problem, ...]  # otherwise the reasons
 
 
 def fit(
@@ -58,14 +58,15 @@ def fit(
     *,
     variance: float,
     cells: Int64s | None = None,
-) -> Fitted:
-    """The cube y nearest to the perturbed one and to its controls, each weighed by its noise variance.
+) -> FittedCube:
+    """The generalised least-squares estimate y of the cube from the perturbed cube and its controls.
 
-    `variance` is σ², that of every cell of the cube. With `cells` the values are of these, and 0 in all others.
+    `variance` is σ², the noise variance of every cell of the cube. With `cells` the values are of these cells, and 0 in
+    all others.
     """
     _check(values, margins, targets, variances, variance, cells)
     if not margins:
-        return Fitted(np.array(values, np.float64, order="C"), (), 0.0, True, ())
+        return FittedCube(np.array(values, np.float64, order="C"), (), 0.0, True, ())
     space, totals = _Space(margins), np.concatenate(targets)
     noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in margins])
     missing = totals - space.add_up(values, cells)
@@ -74,7 +75,7 @@ def fit(
     rounding = 4 * EPSILON * float(np.abs(values).sum())
     left = missing - space.product(steps)
     if hard.any() and not hard.all() and np.abs(left[hard]).max() > MET * scale + rounding:
-        # Noise of very different sizes: whatever rounding has left, exact totals come last.
+        # Noise of very different sizes leaves rounding errors in hard totals: these are met once more, alone.
         exact = [margin for margin, v in zip(margins, variances, strict=True) if v == 0]
         more, met = _steps(_Space(exact), [0.0] * len(exact), variance, left[hard])
         steps[hard] += more
@@ -85,11 +86,11 @@ def fit(
     missed = np.where(gaps > AGREED * scale + rounding, gaps, 0.0)
     problems = _problems(margins, targets, missed, missed * (space.diagonal() == 0), solved) if missed.any() else []
     parts = tuple(np.split(steps, space.splits))
-    return Fitted(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
+    return FittedCube(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
 
 
 def _steps(space: _Space, variances: Sequence[float], variance: float, missing: Floats) -> tuple[Floats, bool]:
-    """σ²λ from t − M x̃, in closed form where there is one; and whether the equations are solved."""
+    """σ²λ from t − M x̃, in closed form where available; and whether the equations are solved."""
     known = _known(space.margins, variances, variance)
     if known is not None:
         return by_effects(known, missing), True
@@ -99,7 +100,7 @@ def _steps(space: _Space, variances: Sequence[float], variance: float, missing: 
 
 
 def _known(margins: Sequence[Margin], variances: Sequence[float], variance: float) -> Perturbation | None:
-    """The controls, if all are by whole axes and not of too many: then there is a closed form."""
+    """The controls, if all are by ungrouped axes and not too many: then there is a closed form."""
     if any(not np.array_equal(axis.groups, np.arange(axis.size)) for margin in margins for axis in margin.axes):
         return None
     places = [margin.places for margin in margins]
@@ -112,18 +113,18 @@ def _known(margins: Sequence[Margin], variances: Sequence[float], variance: floa
 def _problems(
     margins: Sequence[Margin], targets: Sequence[Floats], missed: Floats, unreachable: Floats, solved: bool
 ) -> list[Problem]:
-    """Totals of no cells, and pairs of hard controls that contradict each other; else every one that is missed."""
-    nothing = _worst(margins, unreachable, "no cells", "no cell of the cube is in it")
-    pairs = disagreements(margins, targets, AGREED)
+    """Totals of no cells, and inconsistent pairs of hard controls; otherwise every control that is missed."""
+    nothing = _worst(margins, unreachable, "no cells", "no cell of the cube belongs to it")
+    pairs = inconsistent_pairs(margins, targets, AGREED)
     if nothing or pairs:
         return nothing + pairs
     if not solved:
-        return _worst(margins, missed, "not met", "the iteration has ended before")
-    return _worst(margins, missed, "contradiction", "it cannot be met together with the others")
+        return _worst(margins, missed, "not met", "the iteration stopped before")
+    return _worst(margins, missed, "inconsistent", "it cannot be met together with the others")
 
 
 def _worst(margins: Sequence[Margin], missed: Floats, kind: str, why: str) -> list[Problem]:
-    """The total of each margin that is missed by most, if any is."""
+    """The total with the largest gap of each margin that has one."""
     parts = np.split(missed, np.cumsum([margin.cells for margin in margins])[:-1])
     return [
         Problem(kind, margin.name, int(np.argmax(part)), f"missed by {part.max():.6g}: {why}")
@@ -133,10 +134,10 @@ def _worst(margins: Sequence[Margin], missed: Floats, kind: str, why: str) -> li
 
 
 def _solve(space: _Space, variance: float, noise: Floats, right: Floats) -> tuple[Floats, bool]:
-    """λ with (σ² M M' + V) λ = right, in the sense of least squares where hard controls contradict each other.
+    """λ with (σ² M M' + V) λ = right, in the least-squares sense where hard controls are inconsistent.
 
     Conjugate residuals (Stiefel 1955) on the system scaled to a diagonal of ones. Redundant controls make it singular.
-    A residual that the matrix maps to 0 changes no step, and M' maps what it adds to λ to 0 (regression.md).
+    The null-space part of the residual changes no step, and M' maps its contribution to λ to 0 (regression.md).
     """
     diagonal = variance * space.diagonal() + noise
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
@@ -160,7 +161,7 @@ def _solve(space: _Space, variance: float, noise: Floats, right: Floats) -> tupl
 
 
 def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, enough: float) -> Floats:
-    """x with A x = right, or as near as can be, for a symmetric A without negative eigenvalues."""
+    """x with A x = right, in the least-squares sense, for a symmetric positive semidefinite A."""
     solution = np.zeros_like(right)
     residual, mapped = right, product(right)
     direction, image = residual, mapped
@@ -180,8 +181,9 @@ def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, eno
 
 
 class _Space:
-    """A cube as its controls see it. M_i M_j' is a Kronecker product over the cube's axes of small matrices: how many
-    codes lie in group g of i and in group h of j. So a product costs no more than the controls have cells."""
+    """Linear maps between a cube and its controls. M_i M_j' is a Kronecker product over the cube's axes of small
+    matrices, the numbers of codes in group g of i and group h of j. So a product costs no more than the controls have
+    cells."""
 
     def __init__(self, margins: Sequence[Margin]) -> None:
         self.margins = margins
@@ -190,10 +192,10 @@ class _Space:
         sizes = [margin.cells for margin in margins]
         self._starts = np.cumsum([0, *sizes[:-1]])
         numbers = [
-            start + arranged(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
+            start + arrange(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
             for margin, start in zip(margins, self._starts, strict=True)
         ]
-        self._order = np.concatenate(numbers).astype(np.int64)  # of the totals, if axes are in the cube's order
+        self._order = np.concatenate(numbers).astype(np.int64)  # of the totals, with axes in the cube's order
         self.splits = self._starts[1:]
         self._cells = sum(sizes)
 
@@ -206,7 +208,7 @@ class _Space:
         return [[Overlap.of(self._shape, a, b) for b in self._axes] for a in self._axes]
 
     def add_up(self, values: Floats, cells: Int64s | None) -> Floats:
-        """M x: all margins, one after the other."""
+        """M x: all margins, concatenated."""
         if cells is not None:
             return np.concatenate([margin.add_up(values, cells) for margin in self.margins])
         sums = np.zeros(self._cells)
@@ -217,34 +219,38 @@ class _Space:
         """M M' s."""
         parts = np.split(steps[self._order], self.splits)
         tables = [part.reshape([axis.size for axis in axes]) for part, axes in zip(parts, self._axes, strict=True)]
-        left: dict[tuple[int, tuple[int, ...]], Floats] = {}  # what each table is, added up to the axes that it shares
-        found = [np.zeros_like(table) for table in tables]
+        left: dict[tuple[int, tuple[int, ...]], Floats] = {}  # each table summed over the axes that it does not share
+        products = [np.zeros_like(table) for table in tables]
         for i, row in enumerate(self._overlaps):
             for j, overlap in enumerate(row):
                 if (j, overlap.shared) not in left:
                     left[j, overlap.shared] = overlap.added_up(tables[j])
-                found[i] += overlap.spread(left[j, overlap.shared])
+                products[i] += overlap.spread(left[j, overlap.shared])
         result = np.empty_like(steps)
-        result[self._order] = np.concatenate([table.reshape(-1) for table in found])
+        result[self._order] = np.concatenate([table.reshape(-1) for table in products])
         return result
 
     def diagonal(self) -> Floats:
-        """How many cells of the cube each total adds up."""
+        """The number of cells of the cube in each total."""
         result = np.empty(self._cells)
-        own = [multiplied([counts(axis) for axis in axes]) * others(self._shape, axes) for axes in self._axes]
+        own = [
+            outer_product([group_sizes(axis) for axis in axes]) * other_combinations(self._shape, axes)
+            for axes in self._axes
+        ]
         result[self._order] = np.concatenate([table.reshape(-1) for table in own])
         return result
 
     def spread(self, values: Floats, steps: Floats) -> Floats:
         """x + M' s."""
-        found = np.array(values, np.float64, order="C")
-        _spread_rows(found.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, steps)
-        return found
+        moved = np.array(values, np.float64, order="C")
+        _spread_rows(moved.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, steps)
+        return moved
 
 
 @dataclass(frozen=True, eq=False)
 class _RowLayout:
-    """The cube as rows of its last axes: cell (row, column) is added to total heads[j, row] + tails[j, column] of j."""
+    """The cube as rows of its last axes: cell (row, column) belongs to total heads[j, row] + tails[j, column] of
+    control j."""
 
     heads: Int64s
     tails: Int64s
@@ -280,7 +286,7 @@ def _add_rows(values: Floats, heads: Int64s, tails: Int64s, flat: Flags, sums: F
 
 @compiled
 def _spread_rows(values: Floats, heads: Int64s, tails: Int64s, flat: Flags, steps: Floats) -> None:
-    """Add to every cell the steps of the totals that it is part of, in place."""
+    """Adds the steps of its totals to every cell, in place."""
     width = tails.shape[1]
     for row in range(heads.shape[1]):
         part = values[row * width : (row + 1) * width]
@@ -305,14 +311,24 @@ def _check(
 ) -> None:
     check(margins, targets)
     if len(variances) != len(margins) or not all(0 <= v < inf for v in variances) or not 0 < variance < inf:
-        raise ParameterError("not one noise variance a control and one of the cube", where="variances", do="0 is exact")
+        raise ParameterError(
+            "expected one noise variance per control, and a positive one of the cube",
+            where="variances",
+            do="pass 0 for exact controls",
+        )
     if not np.isfinite(values).all():
-        raise ParameterError("a cell of the cube is not finite", where="values", do="give protected counts")
+        raise ParameterError("a cell of the cube is not finite", where="values", do="pass protected counts")
     if cells is not None and (values.shape != cells.shape or (np.diff(cells) <= 0).any()):
-        raise ParameterError("not one value a cell, or cells not ascending", where="cells", do="sort them")
+        raise ParameterError(
+            "expected one value per cell, with cells in ascending order", where="cells", do="sort them"
+        )
     for margin in margins[:1]:
         size = prod(margin.shape)
         if cells is None and values.size != size:
-            raise ParameterError("not one value a cell", where="values", do="give the whole cube, or its cells")
+            raise ParameterError(
+                "expected one value per cell", where="values", do="pass the whole cube, or its `cells`"
+            )
         if cells is not None and cells.size and not 0 <= cells[0] <= cells[-1] < size:
-            raise ParameterError("a cell outside the cube", where="cells", do="number them, first axis first")
+            raise ParameterError(
+                "a cell number is outside the cube", where="cells", do="number cells in order, first axis first"
+            )

@@ -1,4 +1,4 @@
-"""What cubes say about themselves."""
+"""Published caveats of cubes."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from collections.abc import Sequence
 from discreet.privacy.guarantee import INFORMAL
 
 AVERAGE = INFORMAL + (
-    "weighted totals have the noise of the counts times an average weight (002, §3.2). All totals lie on a lattice "
-    "that one record moves, and total less average weight times count is free of noise: with a weight of its own a "
-    "record can be found for certain. The stated epsilon is that of the counts alone."
+    "the noise of weighted totals is the noise of the counts times an average weight (Li & Krenzke 2020, §3.2). All "
+    "totals lie on a lattice that shifts with a single record, and total − average weight × count contains no noise: a "
+    "record with a distinctive weight can be detected with certainty. The stated epsilon covers the counts only."
 )
 WEIGHTS = (
-    "Weights, and replicate weights, count as given with each record. Where they were adjusted to other records "
-    "(non-response, calibration, replicates dealt out in the order of the file), a record's influence on the weights "
-    "of others is not covered."
+    "Weights and replicate weights are treated as attributes of each record. Where they depend on other records "
+    "(non-response adjustment, calibration, replicates assigned in file order), a record's influence on the weights of "
+    "others is not covered."
 )
-OBSERVED = "The average weight is that of these records; published numbers show it exactly."
-FALLBACK = "Where raking does not meet every control, least squares take its place, and the model file says so."
+OBSERVED = "The average weight is computed from these records, and published numbers reveal it exactly."
+FALLBACK = (
+    "Where raking does not meet every control, generalised least squares replaces it, and the model file says so."
+)
 
 
 def exact(by: Sequence[str]) -> str:
-    """The caveat of a control that is not protected."""
+    """The caveat of an exact control."""
     return INFORMAL + (
-        f"the control totals by {', '.join(by) or 'nothing'} are those of the records, without noise: whoever knows "
-        "all records but one can tell that one's."
+        f"the control totals{' by ' + ', '.join(by) if by else ''} are exact confidential totals, without noise: an "
+        "adversary who knows all records but one learns that record's contribution."
     )
 
 
 def rule(column: str, most: str, grid: str, above: str) -> str:
-    """What becomes of a weight, for the codebook."""
-    fate = f"counts as {most}" if above == "clamp" else "means that the record is dropped"
+    """How weights are bounded, for the codebook."""
+    rest = f"larger weights are clamped to {most}" if above == "clamp" else "records with a larger weight are dropped"
     return (
-        f"{column}: between 0 and {most}, rounded to multiples of {grid}; more {fate}; records without a positive "
-        "weight are dropped"
+        f"{column}: between 0 and {most}, rounded to multiples of {grid}; {rest}; records without a positive weight "
+        "are dropped"
     )

@@ -1,1 +1,1 @@
-"""Published counts in a new classification (001 B): public files and arithmetic; no record, no key, no engine."""
+"""Published counts in a new classification: public files and arithmetic; no record, no key, no engine."""

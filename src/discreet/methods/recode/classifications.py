@@ -1,4 +1,4 @@
-"""The public files of a recoding: crosswalk, roll-ups, history and overrides, as the spec names them."""
+"""The public files of a recoding: crosswalk, roll-ups, history and overrides, as declared."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from discreet.methods.recode.transitions import Overrides
 from discreet.privacy.exact import format_exact
 from discreet.spec.recode import Recode, RollUpFile
 
-SHARE = "share"  # the column of overrides that need not be there
+SHARE = "share"  # the optional column of overrides
 
 
 @dataclass(frozen=True)
 class Classifications:
-    """The public files of a recoding: how old codes become new ones, whatever table has them."""
+    """The public files of a recoding: how old codes map to new ones, independently of tables."""
 
     spec: Recode
     base: Path
 
     @cached_property
     def crosswalk(self) -> Crosswalk:
-        """The crosswalk, with the destinations of finest codes that the overrides name."""
-        asked = self.spec.crosswalk
-        found = read_crosswalk(
-            self.base / asked.file,
-            asked.old,
-            asked.new,
-            weight=asked.weight,
-            action=asked.action,
-            deleted=asked.deleted,
-            length=asked.length,
+        """The crosswalk, with overrides of finest codes applied."""
+        declared = self.spec.crosswalk
+        crosswalk = read_crosswalk(
+            self.base / declared.file,
+            declared.old,
+            declared.new,
+            weight=declared.weight,
+            action=declared.action,
+            deleted=declared.deleted,
+            length=declared.length,
         )
-        all_overrides = {
-            old: to for old, to in self.all_overrides.items() if old[0] in found.deleted or old[0] in found.shares
-        }
-        return found.with_overrides(finest_overrides(all_overrides))
+        codes = crosswalk.deleted | crosswalk.shares.keys()
+        overrides = {old: targets for old, targets in self.all_overrides.items() if old[0] in codes}
+        return crosswalk.with_overrides(finest_overrides(overrides))
 
     @cached_property
     def all_overrides(self) -> Overrides:
-        """Everything that the overrides say, at whatever level. Shares are equal if there is no such column."""
+        """All overrides, of codes of any level. Shares are equal if the file has no column of shares."""
         if self.spec.overrides is None:
             return {}
         path = self.base / self.spec.overrides
@@ -55,20 +54,20 @@ class Classifications:
         return read_overrides(path, SHARE if SHARE in header else None)
 
     def published(self, columns: tuple[str, ...]) -> PublishedCrosswalk:
-        """The crosswalk as these columns show it."""
+        """The crosswalk between the published codes of these columns."""
         rolled = tuple(self._roll_up(self.spec.columns[column]) for column in columns)
         return PublishedCrosswalk(self.crosswalk, rolled, rolled)
 
-    def _roll_up(self, asked: int | RollUpFile) -> RollUp:
-        if isinstance(asked, int):
-            return Prefix(asked)
-        return read_parents(self.base / asked.file, asked.code, asked.parent)
+    def _roll_up(self, declared: int | RollUpFile) -> RollUp:
+        if isinstance(declared, int):
+            return Prefix(declared)
+        return read_parents(self.base / declared.file, declared.code, declared.parent)
 
     def overrides(self, columns: tuple[str, ...]) -> Overrides:
-        """The destinations set by hand that are codes of these columns; a file may have those of several levels."""
+        """The overrides of codes of these columns; a file may have overrides of several levels."""
         published = self.published(columns)
-        found = self.all_overrides if len(columns) == 1 else self._completed(self.all_overrides, columns)
-        for old, targets in found.items():
+        overrides = self.all_overrides if len(columns) == 1 else self._completed(self.all_overrides, columns)
+        for old, targets in overrides.items():
             used = old in published.possible or old in published.deleted
             if used and (lost := next((new for new, _ in targets if new not in published.codes), None)):
                 raise DomainError(
@@ -76,23 +75,23 @@ class Classifications:
                     where=f"overrides, file {self.spec.overrides}",
                     do="correct it, or add the code to the crosswalk, on a line without an old one",
                 )
-        return found
+        return overrides
 
     def description(self) -> str:
-        """What was used, for readers of the tables."""
-        asked = self.spec
-        files = {"crosswalk": asked.crosswalk.file}
-        files |= {"completions": asked.history.file} if asked.history is not None else {}
-        files |= {"overrides": asked.overrides} if asked.overrides is not None else {}
-        named = ", ".join(f"{what} {Path(file).name}" for what, file in files.items())
+        """Description of the recoding for the codebook: files, rule, shares."""
+        declared = self.spec
+        files = {"crosswalk": declared.crosswalk.file}
+        files |= {"completions": declared.history.file} if declared.history is not None else {}
+        files |= {"overrides": declared.overrides} if declared.overrides is not None else {}
+        listed = ", ".join(f"{what} {Path(file).name}" for what, file in files.items())
         return (
-            f"Public files: {named}. A code with one destination moved as it was; others went where the overrides "
-            f"say; the rest was divided at random ({asked.rule}) by shares of completions, in which a possible "
-            f"destination that was not observed weighs {format_exact(asked.smallest_share)}."
+            f"Public files: {listed}. Codes with one destination were moved unchanged; overrides determine the "
+            f"destinations of others; the rest was divided at random ({declared.rule}) by shares of completions, in "
+            f"which a destination without observed completions has weight {format_exact(declared.smallest_share)}."
         )
 
-    def _completed(self, found: Overrides, columns: tuple[str, ...]) -> Overrides:
-        """Overrides of the longest of several prefixes, with the shorter ones read off it."""
+    def _completed(self, overrides: Overrides, columns: tuple[str, ...]) -> Overrides:
+        """Overrides of the longest of several prefixes, extended by the shorter ones."""
         lengths = [self.spec.columns[column] for column in columns]
         prefixes = [length for length in lengths if isinstance(length, int)]
         if len(prefixes) < len(lengths):
@@ -108,21 +107,21 @@ class Classifications:
 
         return {
             whole(old): tuple((whole(new), share) for new, share in targets)
-            for old, targets in found.items()
+            for old, targets in overrides.items()
             if len(old[0]) == longest
         }
 
     def history(self, published: PublishedCrosswalk, overrides: Overrides) -> History | None:
-        """Past completions, if there are any."""
-        asked = self.spec.history
-        if asked is None:
+        """Past completions, if declared."""
+        declared = self.spec.history
+        if declared is None:
             return None
         return read_history(
-            self.base / asked.file,
+            self.base / declared.file,
             published,
             self.spec.shares,
-            old=asked.old,
-            new=asked.new,
-            number=asked.number,
+            old=declared.old,
+            new=declared.new,
+            number=declared.number,
             overridden=list(overrides),
         )

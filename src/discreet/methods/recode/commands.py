@@ -1,4 +1,4 @@
-"""The command about recoding."""
+"""The command `recode-groups`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from discreet.formatting import plural, say
 
 def recode_groups(
     spec: Spec,
-    old: Annotated[Path, typer.Argument(help="The list of groups that were measured, CSV.", metavar="OLD.CSV")],
+    old: Annotated[Path, typer.Argument(help="The list of groups of the original release, CSV.", metavar="OLD.CSV")],
     new: Annotated[Path, typer.Argument(help="Where to write the new list.", metavar="NEW.CSV")],
-    only: Annotated[Optional[list[str]], typer.Option(help="Take this recoded column, drop the others.")] = None,  # noqa: UP045
+    only: Annotated[Optional[list[str]], typer.Option(help="Keep this recoded column, drop the others.")] = None,  # noqa: UP045
     leave_out: Annotated[Optional[list[str]], typer.Option(help="Drop this column.")] = None,  # noqa: UP045
 ) -> None:
-    """The list of groups in a new classification that an old list can become, for a release with `recode`."""
+    """Write the list of groups in the new classification to which an old list can map, for a release with `recode`."""
     from discreet.methods.recode.groups import write_groups
 
     number = write_groups(discreet.release(spec).spec, old, new, only or [], leave_out or [])

@@ -1,6 +1,6 @@
-"""Where the finest codes of an old classification go in a new one, as a public file tells it.
+"""Crosswalks from the finest codes of an old classification to those of a new one, read from public files.
 
-Every field is text. Codes may be wrapped as spreadsheets wrap them, ="01.00", to keep their zeros.
+Every field is text. Codes may be wrapped as spreadsheets do, ="01.00", to keep leading and trailing zeros.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40}|/[0-9]{1,40})?", re.ASCII)
 
 @dataclass(frozen=True)
 class CrosswalkSummary:
-    """How many finest codes a crosswalk treats how."""
+    """Numbers of finest codes by what the crosswalk does with them."""
 
     unchanged: int
     moved: int  # to one other code
@@ -35,7 +35,7 @@ class CrosswalkSummary:
 
 @dataclass(frozen=True)
 class Crosswalk:
-    """Old code → new codes with their shares; old codes without a destination; new codes that no old one leads to."""
+    """Old code → new codes with shares; old codes without destination; new codes without origin."""
 
     shares: Mapping[str, CodeShares] = field(repr=False)
     deleted: frozenset[str] = field(default=frozenset(), repr=False)
@@ -62,9 +62,9 @@ class Crosswalk:
         return new in self._new_codes
 
     def with_overrides(self, shares: Mapping[str, CodeShares]) -> Crosswalk:
-        """The same with other destinations for some finest codes, deleted and unknown ones among them."""
+        """The crosswalk with other destinations for some finest codes, which may be deleted or unknown ones."""
         merged = {**self.shares, **shares}
-        reached = {new for given in shares.values() for new, _ in given}
+        reached = {new for targets in shares.values() for new, _ in targets}
         return replace(self, shares=merged, deleted=self.deleted - shares.keys(), new=self.new - reached)
 
     @cached_property
@@ -82,11 +82,11 @@ def read_crosswalk(
     deleted: Collection[str] = (),
     length: int | None = None,
 ) -> Crosswalk:
-    """A crosswalk from a CSV file, one line a pair of codes; only codes of `length` characters, if that is given.
+    """A crosswalk from a CSV file, one line per pair of codes; only codes of `length` characters, if given.
 
-    A line without an old code names a new one; a line without a new code, or whose action is one of `deleted`, an old
-    code that goes nowhere (NCES writes the old code itself as its new one there). The shares of an old code are
-    proportional to its weights, or equal if there is no such column.
+    A line without an old code declares a new one; a line without a new code, or whose action is one of `deleted`, an
+    old code without destination (NCES repeats the old code as its new one there). The shares of an old code are
+    proportional to its weights, or equal if there is no column of weights.
     """
     place = f"crosswalk, file {path.name}"
     names = [old, new, *([weight] if weight else []), *([action] if action else [])]
@@ -104,29 +104,29 @@ def read_crosswalk(
         elif not target or (action is not None and row[-1].strip() in deleted):
             gone[source] = None
         elif weight is None:
-            weights.setdefault(source, {})[target] = Fraction(1)  # the same line twice changes nothing
+            weights.setdefault(source, {})[target] = Fraction(1)  # a repeated line changes nothing
         else:
             pairs = weights.setdefault(source, {})
             pairs[target] = pairs.get(target, Fraction(0)) + number(row[2], f"{place}, {source!r}")
-    if ambiguous := sorted(gone.keys() & weights.keys()):
-        raise DomainError(f"{named(ambiguous)} both deleted and moved", where=place, do="say one of the two")
+    if conflicting := sorted(gone.keys() & weights.keys()):
+        raise DomainError(f"{named(conflicting)} both deleted and moved", where=place, do="keep one of the two")
     if not weights:
         raise DomainError("no old code has a new one", where=place, do="check the columns and the length of the codes")
-    if strange := next((word for word in deleted if action is None or word not in actions), None):
-        seen = f"it has: {', '.join(list(actions)[:8])}" if action else "name its column with `action`"
-        raise DomainError(f"no line has the action {strange!r}", where=place, do=seen)
+    if unknown := next((word for word in deleted if action is None or word not in actions), None):
+        hint = f"it has: {', '.join(list(actions)[:8])}" if action else "name its column with `action`"
+        raise DomainError(f"no line has the action {unknown!r}", where=place, do=hint)
     shares = {source: proportional(pairs) for source, pairs in sorted(weights.items())}
     reached = {target for pairs in weights.values() for target in pairs}
     return Crosswalk(shares, frozenset(gone), frozenset(fresh.keys() - reached), path.name)
 
 
 def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tuple[Key, Fraction], ...]]:
-    """Destinations set by hand: a line a pair of codes, `from` and `to`, and the share, if given.
+    """Overrides from a CSV file: one line per pair of codes, `from` and `to`, and perhaps the share.
 
-    The shares of a code add up to 1 exactly; they are equal if there is no such column.
+    The shares of a code add up to 1 exactly; they are equal if there is no column of shares.
     """
     place = f"overrides, file {path.name}"
-    found: dict[Key, dict[Key, Fraction]] = {}
+    weights: dict[Key, dict[Key, Fraction]] = {}
     for row in read_columns(path, ["from", "to", *([share] if share else [])], "overrides"):
         codes = unwrap(row[0]), unwrap(row[1])
         if not all(codes):
@@ -134,21 +134,21 @@ def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tupl
                 f"a line with an empty code ({shown(codes)})", where=place, do="name both codes on every line"
             )
         source, target = codes[:1], codes[1:]
-        if target in found.setdefault(source, {}):
-            raise DomainError(f"{shown(source)} → {shown(target)} is there twice", where=place, do="list it once")
-        found[source][target] = number(row[-1], f"{place}, {shown(source)}") if share else Fraction(1)
-    for old, pairs in found.items():
+        if target in weights.setdefault(source, {}):
+            raise DomainError(f"duplicate line {shown(source)} → {shown(target)}", where=place, do="list it once")
+        weights[source][target] = number(row[-1], f"{place}, {shown(source)}") if share else Fraction(1)
+    for old, pairs in weights.items():
         if share and (total := sum(pairs.values())) != 1:
             raise DomainError(
                 f"the shares of {shown(old)} add up to {total}",
                 where=place,
                 do="make them add up to 1 exactly; ratios such as 1/3 are exact",
             )
-    return {old: proportional(pairs) for old, pairs in found.items()}
+    return {old: proportional(pairs) for old, pairs in weights.items()}
 
 
 def finest_overrides(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, CodeShares]:
-    """Overrides of finest codes, each in one column, as a crosswalk takes them."""
+    """Overrides of finest codes, each in one column, in the form of `Crosswalk.shares`."""
     return {old[0]: tuple((new[0], share) for new, share in shares) for old, shares in overrides.items()}
 
 
@@ -159,7 +159,7 @@ def proportional(weights: Mapping[Code, Fraction]) -> tuple[tuple[Code, Fraction
 
 
 def unwrap(text: str) -> str:
-    """A code without blanks around it and without a spreadsheet's wrapping.
+    """A code without surrounding blanks and without a spreadsheet's wrapping.
 
     >>> unwrap('="01.00"'), unwrap(" 311 "), unwrap('=""')
     ('01.00', '311', '')
@@ -177,7 +177,7 @@ def number(text: str, where: str) -> Fraction:
     if value > 0:
         return value
     raise DomainError(
-        f"{text[:40]!r} is no positive number", where=where, do="write a decimal or a ratio, or leave the line out"
+        f"{text[:40]!r} is not a positive number", where=where, do="write a decimal or a ratio, or leave the line out"
     )
 
 
@@ -196,14 +196,12 @@ def shown(code: Key) -> str:
 
 
 def _counts(source: str, target: str, length: int | None, place: str) -> bool:
-    """Whether a line is about finest codes."""
+    """Whether a line has finest codes."""
     lengths = {len(code) for code in (source, target) if code}
     if not lengths:
         return False
     if length is None:
         return True
     if length in lengths and len(lengths) > 1:
-        raise DomainError(
-            f"{source!r} → {target!r} leads from one level to another", where=place, do="give codes of one length"
-        )
+        raise DomainError(f"{source!r} → {target!r} connects two levels", where=place, do="give codes of one length")
     return length in lengths

@@ -1,7 +1,7 @@
-"""Public completions as evidence of where an old code went: totals by old code, new code and keys (001 B.1).
+"""Public completions, from which transition shares are estimated: totals by old code, new code and keys.
 
-A file may have millions of lines: they are read in blocks as numbers; Python sees only distinct codes and keys. Old
-codes with one destination need no evidence, and their lines are not kept.
+A file may have millions of lines: they are read in blocks as integers; Python handles only distinct codes and keys. Old
+codes with one destination need no shares, and their lines are dropped (PSEO Technical Appendices, B.1).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from discreet.methods.recode.rollup import PublishedCrosswalk
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-Cast = tuple[tuple[Key, Fraction], ...]  # the published new codes of a finest old one, with shares
+Assignment = tuple[tuple[Key, Fraction], ...]  # the published new codes of a finest old one, with shares
 BLOCK = 1 << 24  # bytes
-LARGEST = 10**10  # of a line's number, which it stays below
+LARGEST = 10**10  # exclusive upper bound of a line's number
 _DIGITS = f"^[0-9]{{1,{len(str(LARGEST)) - 1}}}$"
 
 
 @dataclass(frozen=True)
 class TotalsLevel:
-    """Totals by the key columns in `places` and by kind of cast, numbered in mixed radix and sorted."""
+    """Totals by the key columns in `places` and by assignment, numbered in mixed radix and sorted."""
 
     places: tuple[int, ...]
     numbers: Int64s
@@ -44,32 +44,34 @@ class TotalsLevel:
 
 @dataclass(frozen=True)
 class History:
-    """Completions of the old codes that have several destinations, at each level, the finest first."""
+    """Completions of the old codes with several destinations, at each level, the finest first."""
 
     columns: tuple[str, ...]  # of the keys
     levels: tuple[tuple[str, ...], ...]
-    _casts: Mapping[Key, tuple[tuple[int, Cast], ...]] = field(repr=False)  # of an old code, each with its number
+    _assignments: Mapping[Key, tuple[tuple[int, Assignment], ...]] = field(
+        repr=False
+    )  # of an old code, each with its number
     _kinds: int = field(repr=False)
     _codes: tuple[Mapping[str, int], ...] = field(repr=False)  # of the values of each key column
     _totals: tuple[TotalsLevel, ...] = field(repr=False)
 
     def counts(self, level: int, old: Key, key: Key) -> dict[Key, Fraction]:
-        """New code → completions, of an old code and a key (one value for each of `columns`); only positive ones."""
+        """New code → completions of an old code and a key (one value for each of `columns`); positive ones only."""
         table, start = self._totals[level], 0
         for place in table.places:
             code = self._codes[place].get(key[place])
             if code is None:
                 return {}
             start = start * len(self._codes[place]) + code
-        found: dict[Key, Fraction] = {}
-        for kind, cast in self._casts.get(old, ()):
-            wanted = start * self._kinds + kind
-            at = int(np.searchsorted(table.numbers, wanted))
-            if at == table.numbers.size or table.numbers[at] != wanted:
+        counts: dict[Key, Fraction] = {}
+        for kind, assignment in self._assignments.get(old, ()):
+            number = start * self._kinds + kind
+            at = int(np.searchsorted(table.numbers, number))
+            if at == table.numbers.size or table.numbers[at] != number:
                 continue
-            for new, share in cast:
-                found[new] = found.get(new, Fraction(0)) + share * int(table.totals[at])
-        return found
+            for new, share in assignment:
+                counts[new] = counts.get(new, Fraction(0)) + share * int(table.totals[at])
+        return counts
 
 
 def read_history(
@@ -84,14 +86,14 @@ def read_history(
 ) -> History:
     """Completions from a CSV file: key columns, a finest old code, a number ≥ 0; a finest new code if dual-coded.
 
-    A line without a new code is cast by the crosswalk, in its shares. An old code that the crosswalk does not know is
-    refused unless its published code is overridden; so are, where evidence is needed, a deleted one and a new code
+    A line without a new code is assigned by the shares of the crosswalk. An old code unknown to the crosswalk is
+    refused unless its published code is overridden; so are, where shares are needed, a deleted code and a new code
     that the crosswalk does not lead to.
     """
     place = f"completions, file {path.name}"
     keys = tuple(dict.fromkeys(column for level in levels for column in level))
     if not levels:
-        raise DomainError("no levels", where=place, do="name at least one, the finest first; () is everything")
+        raise DomainError("no levels", where=place, do="name at least one, the finest first; () is the total")
     reader = _Reader(published, frozenset(overridden), place)
     codes: tuple[dict[str, int], ...] = tuple({} for _ in keys)
     parts: list[tuple[Int32s, Int64s]] = []  # a row of numbers for each key column and one of kinds; completions
@@ -99,34 +101,34 @@ def read_history(
     for batch in _batches(path, list(names), place):
         values = _numbers(batch.column(number), number, place)
         kinds = reader.kinds(batch.column(old), batch.column(new) if new else None)
-        kept = (kinds >= 0) & (values > 0)
-        rows = [_coded(batch.column(key), known)[kept] for key, known in zip(keys, codes, strict=True)]
-        parts.append((np.stack([*rows, kinds[kept]]), values[kept]))
+        used = (kinds >= 0) & (values > 0)
+        rows = [_coded(batch.column(key), known)[used] for key, known in zip(keys, codes, strict=True)]
+        parts.append((np.stack([*rows, kinds[used]]), values[used]))
     reader.check()
-    size = [*(max(len(known), 1) for known in codes), max(len(reader.casts), 1)]
+    size = [*(max(len(known), 1) for known in codes), max(len(reader.assignments), 1)]
     if prod(size) > MAX_CELLS:
         raise DomainError("too many keys to number", where=place, do="give fewer key columns")
     lines = np.concatenate([np.zeros((len(size), 0), np.int32), *(part for part, _ in parts)], axis=1)
     totals = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
     tables = tuple(_level(lines, totals, tuple(map(keys.index, level)), size) for level in levels)
-    casts: dict[Key, tuple[tuple[int, Cast], ...]] = {}
-    for (source, cast), kind in reader.casts.items():
-        casts[source] = (*casts.get(source, ()), (kind, cast))
-    return History(keys, tuple(map(tuple, levels)), casts, size[-1], codes, tables)
+    assignments: dict[Key, tuple[tuple[int, Assignment], ...]] = {}
+    for (source, assignment), kind in reader.assignments.items():
+        assignments[source] = (*assignments.get(source, ()), (kind, assignment))
+    return History(keys, tuple(map(tuple, levels)), assignments, size[-1], codes, tables)
 
 
 class _Reader:
-    """Numbers the distinct ways in which lines are cast; what has none is remembered and refused in the end."""
+    """Numbers the distinct assignments of lines; lines without one are collected and refused at the end."""
 
     def __init__(self, published: PublishedCrosswalk, overridden: frozenset[Key], place: str) -> None:
         self.published, self.overridden, self.place = published, overridden, place
-        self.casts: dict[tuple[Key, Cast], int] = {}
+        self.assignments: dict[tuple[Key, Assignment], int] = {}
         self.unknown: dict[str, None] = {}
         self.impossible: dict[tuple[str, str], None] = {}
         self._seen: dict[tuple[str, str], int] = {}
 
     def kinds(self, old: pa.Array, new: pa.Array | None) -> Int32s:
-        """The number of each line's cast; −1 if it is of no use."""
+        """The number of each line's assignment; −1 if the line is not used."""
         before = old.dictionary_encode()
         codes, olds = before.indices.to_numpy().astype(np.int64), before.dictionary.to_pylist()
         news = [""]
@@ -143,7 +145,7 @@ class _Reader:
             raise DomainError(
                 f"{named(sorted(self.unknown))} without a destination in the crosswalk",
                 where=self.place,
-                do="say where each finest code goes, or override the published code",
+                do="give each finest code a destination, or override the published code",
             )
         if self.impossible:
             old, new = next(iter(self.impossible))
@@ -155,13 +157,14 @@ class _Reader:
 
     def _kind(self, old: str, new: str) -> int:
         if (kind := self._seen.get((old, new))) is None:
-            cast = self._cast(old, new)
-            kind = -1 if cast is None else self.casts.setdefault(cast, len(self.casts))
+            assignment = self._assignment(old, new)
+            known = self.assignments
+            kind = -1 if assignment is None else known.setdefault(assignment, len(known))
             self._seen[(old, new)] = kind
         return kind
 
-    def _cast(self, old: str, new: str) -> tuple[Key, Cast] | None:
-        """The published old code and its new ones; nothing if no evidence is wanted, or none is there."""
+    def _assignment(self, old: str, new: str) -> tuple[Key, Assignment] | None:
+        """The published old code and its new ones; None if no share is to be estimated, or the line is refused."""
         crosswalk = self.published.crosswalk
         if old not in crosswalk.shares and old not in crosswalk.deleted:
             if not self._is_overridden(old):
@@ -185,7 +188,7 @@ class _Reader:
         return source, tuple(sorted(targets.items()))
 
     def _is_overridden(self, old: str) -> bool:
-        """Whether the published code of an unknown one is overridden; it may have none."""
+        """Whether the published code of an unknown code is overridden; an unknown code may have no published one."""
         try:
             return self.published.old_of(old) in self.overridden
         except DomainError:
@@ -218,27 +221,27 @@ def _batches(path: Path, columns: list[str], place: str) -> Iterator[pa.RecordBa
 
 
 def _numbers(column: pa.Array, name: str, place: str) -> Int64s:
-    """Whole numbers ≥ 0."""
+    """The column as integers ≥ 0."""
     good = pc.match_substring_regex(column, _DIGITS)
     if not pc.all(good, min_count=0).as_py():
         bad = column.filter(pc.invert(good))[0].as_py()
         raise DomainError(
-            f"{name} {bad[:40]!r} is no whole number from 0 to {LARGEST - 1:,}", where=place, do="correct the line"
+            f"{name} {bad[:40]!r} is not an integer from 0 to {LARGEST - 1:,}", where=place, do="correct the line"
         )
     values: Int64s = column.cast(pa.int64()).to_numpy()
     return values
 
 
 def _coded(column: pa.Array, known: dict[str, int]) -> Int32s:
-    """The number of each value, new ones being numbered on."""
+    """The number of each value; new values get the next numbers."""
     encoded = column.dictionary_encode()
     codes = [known.setdefault(unwrap(value), len(known)) for value in encoded.dictionary.to_pylist()]
-    found: Int32s = np.array(codes, np.int32)[encoded.indices.to_numpy()]
-    return found
+    numbers: Int32s = np.array(codes, np.int32)[encoded.indices.to_numpy()]
+    return numbers
 
 
 def _level(codes: Int32s, values: Int64s, places: tuple[int, ...], size: list[int]) -> TotalsLevel:
-    """Totals by some of the key columns, and by kind, which comes last."""
+    """Totals by some of the key columns and by assignment, which comes last."""
     numbers = np.zeros(values.size, np.int64)
     for place in (*places, len(size) - 1):
         numbers *= size[place]

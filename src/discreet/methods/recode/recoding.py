@@ -1,9 +1,9 @@
-"""Protected counts in a new classification (001 B), made from kept measurements: no record is opened, nothing is paid.
+"""Protected counts in a new classification: post-processing of stored noisy measurements, no additional ε.
 
-Every measured group has an old code. What becomes of it follows from public files: a crosswalk of finest codes, past
-completions, and a list made by hand. A group with one destination moves as it is; of others each count, with its sign,
-is divided at random among the destinations, to the unit. So the total of whatever does not change (institution ×
-degree × cohort × year) stays exactly the same.
+No record is opened. Every measured group has an old code; its new codes follow from public files: a crosswalk of finest
+codes, past completions, and overrides. A group with one destination moves unchanged; otherwise each count, with its
+sign, is divided at random among the destinations in integers. So totals by what does not change (institution × degree ×
+cohort × year) are preserved exactly (PSEO Technical Appendices, B).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 
-MOST_HELD = 1 << 28  # numbers of a table: 2 GiB
+MOST_IN_MEMORY = 1 << 28  # numbers of a table: 2 GiB
 WORDS = 1 << 21  # in memory at a time
 GroupCounts = NDArray[np.int64]  # (groups, width)
 Words = NDArray[np.uint64]
@@ -38,7 +38,7 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Recoding:
-    """One measured table, and its groups as they are declared now."""
+    """The recoding of one measured table to the groups that are declared now."""
 
     name: str
     old: MeasuredTable
@@ -46,34 +46,34 @@ class Recoding:
     files: Classifications
 
     def __post_init__(self) -> None:
-        if (size := self.new.cells * self.old.width) > MOST_HELD:
+        if (size := self.new.cells * self.old.width) > MOST_IN_MEMORY:
             raise DomainError(
-                f"has {size:,} numbers, more than the {MOST_HELD:,} that can be held in memory",
+                f"has {size:,} numbers, more than the {MOST_IN_MEMORY:,} that fit in memory",
                 where=f"table {self.name}",
                 do="recode a coarser table",
             )
-        _ = self.origin
+        _ = self.provenance
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the classification that the table has."""
+        """The table's columns with codes of the classification."""
         return tuple(c for a in self.old.attributes for c in a.columns if c in self.files.spec.columns)
 
     @cached_property
     def place(self) -> int | None:
-        """Which attribute has them."""
-        found = [i for i, a in enumerate(self.old.attributes) if set(a.columns) & set(self.columns)]
-        if len(found) > 1:
+        """The position of the attribute with these columns."""
+        places = [i for i, a in enumerate(self.old.attributes) if set(a.columns) & set(self.columns)]
+        if len(places) > 1:
             raise SpecError(
                 f"{' and '.join(self.columns)} are columns of several attributes",
                 where=f"table {self.name}",
                 do="declare them in one list of groups",
             )
-        return found[0] if found else None
+        return places[0] if places else None
 
     @cached_property
     def transitions(self) -> Transitions:
-        """What becomes of every code, as far as groups have it."""
+        """The transition of every code that occurs in a group."""
         if self.place is None:
             return Transitions({})
         published = self.files.published(self.columns)
@@ -87,48 +87,48 @@ class Recoding:
             raise DomainError(error.what, where=f"table {self.name}, {error.where}", do=error.do) from None
 
     @cached_property
-    def origin(self) -> NoiseProvenance:
-        """Where every measured group goes."""
+    def provenance(self) -> NoiseProvenance:
+        """The new groups of every measured group, and the number of draws in their noise."""
         starts, targets, _ = self._map
         draws = None if self.old.draws is None else np.array(self.old.draws, np.int64)
         return NoiseProvenance(starts, targets, draws)
 
     def plan_lines(self) -> tuple[str, ...]:
-        """How the codes of the groups are treated, for `plan`."""
+        """How the codes of the groups are recoded, one line per rule, for `plan`."""
         if self.place is None:
-            return ("has none of the recoded columns: its measurements stay as they are",)
-        levels = [" × ".join(columns) or "everybody" for columns in self.files.spec.shares]
+            return ("has none of the recoded columns: its measurements are unchanged",)
+        levels = [" × ".join(columns) or "all records" for columns in self.files.spec.shares]
         lines = []
         for (rule, level), number in sorted(self.transitions.rules().items(), key=lambda item: item[0][1] or 0):
             how = rule if level is None else f"{rule}, by the shares of {levels[level]}"
             lines.append(f"{plural(number, 'code of a group', 'codes of groups')}: {how}")
-        _, blurred = self.origin.draws(np.arange(self.new.cells), self.new.cells)
-        if blurred.any():
-            number = int(blurred.sum())
+        _, divided = self.provenance.draws(np.arange(self.new.cells), self.new.cells)
+        if divided.any():
+            number = int(divided.sum())
             lines.append(f"{number:,} of {self.new.cells:,} cells are divided at random and have no margin of error")
         if unused_overrides := self.transitions.unused_overrides:
             shown = ", ".join("/".join(key) for key in unused_overrides[:5])
-            lines.append(f"overrides without effect, for the crosswalk has one destination: {shown}")
+            lines.append(f"overrides without effect, because the crosswalk has one destination: {shown}")
         return tuple(lines)
 
     def table(self) -> str:
-        """Every transition as CSV: old code, the values that its shares depend on, new code, share, why. All public."""
+        """Every transition as CSV: old code, key values of its shares, new code, share, rule. All public."""
         text, spec = io.StringIO(), self.files.spec
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["old", *map(guarded, self._keys), "new", "share", "rule"])
-        seen: dict[tuple[str, ...], None] = {}
-        for (old, key), found in self.transitions.of.items():
-            used = () if found.level is None else spec.shares[found.level]
+        written: dict[tuple[str, ...], None] = {}
+        for (old, key), transition in self.transitions.of.items():
+            used = () if transition.level is None else spec.shares[transition.level]
             shown = [value if column in used else "" for column, value in zip(self._keys, key, strict=True)]
-            for new, share in found.destinations:
-                row = ("/".join(old), *shown, "/".join(new), f"{float(share):.6g}", found.rule)
-                if row not in seen:
-                    seen[row] = None
+            for new, share in transition.destinations:
+                row = ("/".join(old), *shown, "/".join(new), f"{float(share):.6g}", transition.rule)
+                if row not in written:
+                    written[row] = None
                     writer.writerow(map(guarded, row))
         return text.getvalue()
 
-    def recoded(self, pieces: Iterator[tuple[int, GroupCounts]], release: str) -> GroupCounts:
-        """The counts of every new group; `pieces` are those of the old ones, with the number of the first."""
+    def recode(self, pieces: Iterator[tuple[int, GroupCounts]], release: str) -> GroupCounts:
+        """The counts of every new group; `pieces` are blocks of old groups, each with the number of its first group."""
         starts, targets, rules = self._map
         stream = public_stream("recode", release, self.name)
         out = np.zeros((self.new.cells, self.old.width), np.int64)
@@ -137,11 +137,11 @@ class Recoding:
             several = starts[groups + 1] - starts[groups] > 1
             np.add.at(out, targets[starts[groups[~several]]], counts[~several])
             for g in groups[several].tolist():
-                out[targets[starts[g] : starts[g + 1]]] += self._divided(stream, g, counts[g - first], rules[g]).T
+                out[targets[starts[g] : starts[g + 1]]] += self._divide(stream, g, counts[g - first], rules[g]).T
         return out
 
-    def _divided(self, stream: Stream, group: int, counts: Numbers, shares: SplitShares) -> GroupCounts:
-        """The numbers of a group by destination, some of them at a time."""
+    def _divide(self, stream: Stream, group: int, counts: Numbers, shares: SplitShares) -> GroupCounts:
+        """The counts of a group by destination, in batches of words."""
         rule = self.files.spec.rule
         ends = np.cumsum(words_needed(counts, shares, rule))
         parts, start = list[GroupCounts](), 0
@@ -157,27 +157,27 @@ class Recoding:
 
     @cached_property
     def _map(self) -> tuple[Numbers, Numbers, dict[int, SplitShares]]:
-        """Where each old group's destinations begin, what they are, and how groups with several are divided."""
+        """The start of each old group's destinations, the destinations, and the shares of groups with several."""
         self._check()
         sizes = [len(a.categories) for a in self.old.attributes]
         total = prod(sizes)
         if self.place is None:
             return np.arange(total + 1), np.arange(total), {}
-        found = self.transitions.of
+        transitions = self.transitions.of
         mine, attribute = self.old.attributes[self.place], self.new.attributes[self.place]
         known = {key: i for i, key in enumerate(attribute.published)}
         stride, new_stride = prod(sizes[self.place + 1 :]), self.new.strides[self.place]
         starts, targets, rules = [0], list[int](), dict[int, SplitShares]()
-        made: dict[tuple[Key, Transition], list[int]] = {}
+        cache: dict[tuple[Key, Transition], list[int]] = {}
         shares: dict[Destinations, SplitShares] = {}
         lost: dict[Key, None] = {}
-        for group, wanted in enumerate(self._groups(self.old.attributes)):
-            key, transition = mine.categories[group // stride % sizes[self.place]], found[wanted]
-            places = made.get((key, transition))
+        for group, code in enumerate(self._groups(self.old.attributes)):
+            key, transition = mine.categories[group // stride % sizes[self.place]], transitions[code]
+            places = cache.get((key, transition))
             if places is None:
                 new = [self._replaced(mine, key, target) for target, _ in transition.destinations]
                 lost.update(dict.fromkeys(k for k in new if k not in known))
-                places = made[key, transition] = [known.get(k, 0) for k in new]
+                places = cache[key, transition] = [known.get(k, 0) for k in new]
             above, below = divmod(group, stride * sizes[self.place])
             rest = above * new_stride * attribute.size + below % stride
             targets += [rest + place * new_stride for place in places]
@@ -190,25 +190,25 @@ class Recoding:
         return np.array(starts), np.array(targets), rules
 
     def _check(self) -> None:
-        """Everything but the codes is as it was."""
+        """Refuse if anything but the codes differs from the measurements."""
         if len(self.new.attributes) != len(self.old.attributes):
             raise SpecError(
-                "is by other attributes than were measured",
+                "is by other attributes than the measurements",
                 where=f"table {self.name}",
-                do=f"measured were {', '.join(a.name for a in self.old.attributes)}",
+                do=f"they are by {', '.join(a.name for a in self.old.attributes)}",
             )
         for i, (old, new) in enumerate(zip(self.old.attributes, self.new.attributes, strict=True)):
             if old.columns != new.columns:
                 raise SpecError(
-                    f"has the columns {', '.join(new.columns)} where {', '.join(old.columns)} were measured",
+                    f"has the columns {', '.join(new.columns)} where the measurements have {', '.join(old.columns)}",
                     where=f"table {self.name}",
                     do="declare them in the order of the measurements",
                 )
             if i != self.place and old.categories != new.published:
                 raise DomainError(
-                    f"{new.name!r} has other categories than were measured",
+                    f"{new.name!r} has other categories than the measurements",
                     where=f"table {self.name}",
-                    do="declare it as it was: only the recoded columns may change",
+                    do="declare the original categories: only the recoded columns may change",
                 )
 
     def _refuse_lost(self, lost: list[Key], attribute: Attribute) -> None:
@@ -216,7 +216,7 @@ class Recoding:
             return
         shown = ", ".join("/".join(key) for key in lost[:3]) + (", …" if len(lost) > 3 else "")
         raise DomainError(
-            f"lacks {plural(len(lost), 'group')} that old ones become: {shown}",
+            f"lacks {plural(len(lost), 'group')} to which old ones map: {shown}",
             where=f"table {self.name}, domain {attribute.name}",
             do="add them to its list (`discreet recode-groups` writes the whole list)",
         )
@@ -228,16 +228,16 @@ class Recoding:
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
-        """The columns that shares are estimated by."""
+        """The columns by which shares are estimated."""
         spec = self.files.spec
         return () if spec.history is None else tuple(dict.fromkeys(c for columns in spec.shares for c in columns))
 
     def _groups(self, attributes: Sequence[MeasuredAttribute]) -> Iterator[Group]:
         """The old code of every group and the values of the key columns; the first attribute varies slowest."""
         columns = [column for attribute in attributes for column in attribute.columns]
-        if strange := next((column for column in self._keys if column not in columns), None):
+        if missing := next((column for column in self._keys if column not in columns), None):
             raise SpecError(
-                f"has no column {strange!r}, which shares are estimated by",
+                f"has no column {missing!r}, by which shares are estimated",
                 where=f"table {self.name}, recode.shares",
                 do=f"name some of {', '.join(columns)}",
             )
@@ -252,5 +252,5 @@ def group_words(stream: Stream, group: int, start: int, end: int) -> Words:
     counters = np.empty((last - first, 2), np.uint64)
     counters[:, 0] = group
     counters[:, 1] = np.arange(first, last)
-    found: Words = stream.sparse_words(counters).reshape(-1)[start - 2 * first : end - 2 * first]
-    return found
+    words: Words = stream.sparse_words(counters).reshape(-1)[start - 2 * first : end - 2 * first]
+    return words

@@ -1,4 +1,4 @@
-"""Published codes read off finest ones, and a crosswalk seen through them."""
+"""Roll-ups from finest to published codes, and the crosswalk between published codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.methods.recode.crosswalk import Crosswalk, unwrap
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first characters: of CIP 01.0101 five are 01.01, two are 01.
+    """Roll-up by prefix: of CIP 01.0101 five characters are 01.01, two are 01.
 
     >>> Prefix(5).of("01.0101"), Prefix(2).of("01.0101")
     ('01.01', '01')
@@ -39,7 +39,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Parents:
-    """What a public file says, where prefixes do not: NAICS 31, 32 and 33 are one sector."""
+    """Roll-up by a public file, where prefixes do not suffice: NAICS 31, 32 and 33 are one sector."""
 
     parents: Mapping[str, str] = field(repr=False)
     provenance: str = ""
@@ -50,11 +50,11 @@ class Parents:
         return self.parents[code]
 
 
-RollUp = Prefix | Parents  # one published code of a finest one; a finest code that has none is refused
+RollUp = Prefix | Parents  # a finest code without published code is refused
 
 
 def read_parents(path: Path, code: str = "code", parent: str = "parent") -> Parents:
-    """A line a finest code, with its one parent."""
+    """A CSV file with one line per finest code and its parent."""
     parents: dict[str, str] = {}
     for row in read_columns(path, [code, parent], "roll-up"):
         child, above = unwrap(row[0]), unwrap(row[1])
@@ -66,9 +66,9 @@ def read_parents(path: Path, code: str = "code", parent: str = "parent") -> Pare
 
 @dataclass(frozen=True)
 class PublishedCrosswalk:
-    """A crosswalk between published codes: tuples of one or more roll-ups of a finest code, old and new alike.
+    """The crosswalk between published codes: tuples of one or more roll-ups of a finest code, old and new alike.
 
-    An old code can go where any of its finest codes can. Deleted ones lead nowhere and are left out.
+    An old code can map wherever any of its finest codes can; deleted finest codes are ignored.
     """
 
     crosswalk: Crosswalk
@@ -93,11 +93,11 @@ class PublishedCrosswalk:
 
     @cached_property
     def possible(self) -> Mapping[Key, tuple[Key, ...]]:
-        """Old code → the new codes it can become, in their order."""
-        found: dict[Key, set[Key]] = {}
+        """Old code → the new codes to which it can map, in their order."""
+        possible: dict[Key, set[Key]] = {}
         for code, shares in self.crosswalk.shares.items():
-            found.setdefault(self.old_of(code), set()).update(self.new_of(new) for new, _ in shares)
-        return {old: tuple(sorted(targets)) for old, targets in sorted(found.items())}
+            possible.setdefault(self.old_of(code), set()).update(self.new_of(new) for new, _ in shares)
+        return {old: tuple(sorted(targets)) for old, targets in sorted(possible.items())}
 
     @cached_property
     def codes(self) -> frozenset[Key]:
@@ -112,5 +112,5 @@ class PublishedCrosswalk:
 
     @cached_property
     def ambiguous(self) -> Mapping[Key, tuple[Key, ...]]:
-        """The old codes that can become more than one new code."""
+        """The old codes that can map to more than one new code."""
         return {old: targets for old, targets in self.possible.items() if len(targets) > 1}

@@ -1,7 +1,7 @@
-"""Signed counts split among destinations, to the unit: Σ of the parts is the count. Proof: split.md.
+"""Signed integer counts split at random among destinations; the parts add up to the count. Proof: split.md.
 
-Randomness comes in as 64-bit words. The words of a call are those of its first cell, then those of its second, and so
-on; how many a cell uses follows from its count and the shares alone (`words_needed`), so batches change nothing.
+Random 64-bit words are an argument: those of the first cell, then those of the second, and so on. How many a cell
+uses follows from its count and the shares alone (`words_needed`), so results do not depend on batching.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Rule = Literal["multinomial", "balanced"]
 LARGEST_COUNT = 2**62
-UNIT_BY_UNIT = 1 << 20  # the largest count of which every unit is drawn for itself
+UNIT_BY_UNIT = 1 << 20  # the largest count of which every unit is drawn separately
 
 
 @dataclass(frozen=True)
 class SplitShares:
-    """Positive shares of the destinations, in all 1."""
+    """Positive shares of the destinations that add up to 1."""
 
     parts: tuple[Fraction, ...]
 
@@ -41,7 +41,7 @@ class SplitShares:
 
     @cached_property
     def terms(self) -> tuple[int, list[int]]:
-        """A common denominator d, and the whole numbers d·p_1 … d·p_m."""
+        """A common denominator d, and the integers d·p_1 … d·p_m."""
         whole = lcm(*(part.denominator for part in self.parts))
         return whole, [part.numerator * (whole // part.denominator) for part in self.parts]
 
@@ -56,18 +56,18 @@ class SplitShares:
         return _thresholds(self.sums, self.terms[0])
 
     def rest(self, count: int) -> tuple[list[int], list[int]]:
-        """The whole parts ⌊count·p_j⌋, and what each destination lacks of count·p_j, times d."""
+        """The integer parts ⌊count·p_j⌋, and the fractional parts of count·p_j, times d."""
         whole, numerators = self.terms
         return [count * n // whole for n in numerators], [count * n % whole for n in numerators]
 
 
 def words_needed(counts: Int64s, shares: SplitShares, rule: Rule = "multinomial") -> Int64s:
-    """How many words each cell uses: none if there is one destination.
+    """The number of words each cell uses: none if there is one destination.
 
-    Multinomial: one a unit; above 2²⁰ units, one for each unit that the whole parts leave. Balanced: one, if the count
+    Multinomial: one per unit; above 2²⁰ units, one per unit that the integer parts leave. Balanced: one, if the count
     is not zero.
     """
-    sizes = _checked(counts, rule)
+    sizes = _sizes(counts, rule)
     if len(shares.parts) == 1:
         return np.zeros_like(sizes)
     if rule == "balanced":
@@ -81,18 +81,20 @@ def words_needed(counts: Int64s, shares: SplitShares, rule: Rule = "multinomial"
 def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multinomial") -> Int64s:
     """The parts (cells, destinations) of signed counts; |count| units are split, and all parts have its sign.
 
-    Multinomial, as published (001 B.2): each unit goes to the first destination j with word < ⌊C_j·2⁶⁴⌋. Of more than
-    2²⁰ units each destination first gets ⌊count·share⌋, and only the rest, fewer units than destinations, is drawn, in
-    proportion to what each lacks: the same means, and less variance.
+    Multinomial, as published (PSEO Technical Appendices, B.2): each unit goes to the first destination j with word <
+    ⌊C_j·2⁶⁴⌋. Of more than 2²⁰ units each destination first gets ⌊count·share⌋, and only the rest, fewer units than
+    destinations, is drawn, in proportion to the fractional parts: the same means, and less variance.
 
-    Balanced: the cumulated parts are count·C_j − U rounded up, one U for the cell. Each part is count·share rounded
-    down or up: the same means, and no whole parts of these means vary less.
+    Balanced: the cumulated parts are count·C_j − U rounded up, with one U per cell. Each part is count·share rounded
+    down or up: the same means, and the smallest variance of any integer part with that mean.
     """
-    sizes = _checked(counts, rule)
+    sizes = _sizes(counts, rule)
     used = words_needed(counts, shares, rule)
     if words.dtype != np.uint64 or words.shape != (int(used.sum()),):
         raise ParameterError(
-            "are not as many uint64 as are used", where="words", do="draw as many words as `words_needed` adds up to"
+            "are not as many uint64 as are used",
+            where="words",
+            do="draw as many words as `words_needed` adds up to",
         )
     out = np.zeros((len(counts), len(shares.parts)), np.int64)
     if len(shares.parts) == 1:
@@ -109,12 +111,12 @@ def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multi
     return out
 
 
-def _checked(counts: Int64s, rule: str) -> Int64s:
+def _sizes(counts: Int64s, rule: str) -> Int64s:
     """The absolute counts."""
     if rule not in ("multinomial", "balanced"):
         raise ParameterError(f"no rule {rule!r}", where="rule", do="choose multinomial or balanced")
     if counts.ndim != 1 or counts.dtype != np.int64:
-        raise ParameterError("no int64 row of cells", where="counts", do="give one count a cell")
+        raise ParameterError("no int64 row of cells", where="counts", do="give one count per cell")
     if counts.size and (int(counts.min()) < -LARGEST_COUNT or int(counts.max()) > LARGEST_COUNT):
         raise ParameterError("a count beyond ±2^62", where="counts", do="check the table")
     return np.abs(counts)
@@ -126,14 +128,14 @@ def _thresholds(numerators: Sequence[int], denominator: int) -> Words:
 
 
 def _large(size: int, shares: SplitShares, words: Words, out: Int64s) -> None:
-    """Whole parts, and the rest unit by unit in proportion to what they lack."""
+    """Integer parts, and the rest unit by unit in proportion to the fractional parts."""
     whole, lacking = shares.rest(size)
     out[:] = whole
     if words.size:
         places = np.flatnonzero([lack > 0 for lack in lacking])
         sums = list(accumulate(lacking[j] for j in places.tolist()))
-        chosen = np.searchsorted(_thresholds(sums[:-1], sums[-1]), words, side="right")
-        np.add.at(out, places[chosen], 1)
+        drawn = np.searchsorted(_thresholds(sums[:-1], sums[-1]), words, side="right")
+        np.add.at(out, places[drawn], 1)
 
 
 def _balanced(sizes: Int64s, shares: SplitShares, words: Words, starts: Int64s, out: Int64s) -> None:
@@ -154,7 +156,7 @@ def _balanced(sizes: Int64s, shares: SplitShares, words: Words, starts: Int64s, 
 
 @compiled
 def _units(sizes: Int64s, starts: Int64s, words: Words, thresholds: Words, out: Int64s, largest: int) -> None:
-    """Every unit of the counts up to `largest` by its word."""
+    """Every unit of the counts up to `largest`, each by its own word."""
     for i in range(sizes.shape[0]):
         if sizes[i] > largest:
             continue

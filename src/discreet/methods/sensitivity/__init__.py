@@ -1,1 +1,1 @@
-"""Statistics of small cells, with noise scaled to the maximum observed sensitivity (004)."""
+"""Statistics of small cells, with noise scaled by the maximum observed sensitivity (Chetty & Friedman 2019)."""

@@ -1,4 +1,4 @@
-"""A look at estimates on the confidential side: which cells scale the noise, which have no finite sensitivity."""
+"""Audit of estimates on the confidential side: which cells determine χ, which have infinite sensitivity."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from discreet.methods.sensitivity.kernel import LARGEST, LOCAL
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics import Floats
 
-SHOWN = 20  # cells that a report names
+SHOWN = 20  # cells listed in a report
 
 
 @dataclass(frozen=True)
-class Looked:
-    """Every occupied cell: how many records, and how far one of them moves the statistic. Confidential."""
+class CellInfluences:
+    """Number of records and local sensitivity of every occupied cell. Confidential."""
 
     cells: Int64s = field(repr=False)
     n: Int64s = field(repr=False)
     sensitivity: Floats = field(repr=False)
 
 
-def look(engine: Engine, table: SensitivityMethod, rows: Observations) -> Looked:
-    """The local sensitivities, brought here."""
+def cell_influences(engine: Engine, table: SensitivityMethod, rows: Observations) -> CellInfluences:
+    """The local sensitivities of all occupied cells, in memory."""
     local = table.local(engine, rows)
     names = (CELL, "n", "sensitivity")
     batches = engine.batches(local.select(*names).order_by(CELL))
-    found = pa.Table.from_batches(batches, pa.schema([LOCAL.field(name) for name in names]))
-    return Looked(*(column.to_numpy() for column in found.columns))
+    table_of_cells = pa.Table.from_batches(batches, pa.schema([LOCAL.field(name) for name in names]))
+    return CellInfluences(*(column.to_numpy() for column in table_of_cells.columns))
 
 
 def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> EstimateAudit:
-    """What will scale the noise of a table, and where nothing does."""
-    design, found = table.design, look(engine, table, rows)
-    heard = found.n >= design.least
-    scaled = found.n.astype(np.float64) ** float(design.spec.decay) * found.sensitivity
+    """The cells that determine χ, by group, and those without a finite sensitivity."""
+    design, influences = table.design, cell_influences(engine, table, rows)
+    eligible = influences.n >= design.least
+    scaled = influences.n.astype(np.float64) ** float(design.spec.decay) * influences.sensitivity
     finite = scaled * design.steps <= LARGEST
-    without = found.cells[heard & ~finite]
-    groups = design.groups.parents(found.cells)
+    without = influences.cells[eligible & ~finite]
+    groups = design.groups.parents(influences.cells)
     scales = []
-    for group in np.unique(groups[heard & finite]).tolist():
-        mine = np.flatnonzero((groups == group) & heard & finite)
+    for group in np.unique(groups[eligible & finite]).tolist():
+        mine = np.flatnonzero((groups == group) & eligible & finite)
         worst = mine[np.argmax(scaled[mine])]
-        place, name = named(design.groups.coarse, group), named(design.domain, int(found.cells[worst]))
-        scales.append(ScaleAudit(place, float(scaled[worst]), name, int(found.n[worst])))
+        place, name = cell_label(design.groups.coarse, group), cell_label(design.domain, int(influences.cells[worst]))
+        scales.append(ScaleAudit(place, float(scaled[worst]), name, int(influences.n[worst])))
     return EstimateAudit(
         table=table.name,
-        cells=int(found.cells.size),
-        small=int((~heard).sum()),
+        cells=int(influences.cells.size),
+        small=int((~eligible).sum()),
         infinite=int(without.size),
-        examples=tuple(named(design.domain, int(cell)) for cell in without[:SHOWN]),
+        examples=tuple(cell_label(design.domain, int(cell)) for cell in without[:SHOWN]),
         scales=tuple(sorted(scales, key=lambda scale: -scale.chi)[:SHOWN]),
     )
 
 
-def named(domain: Domain, cell: int) -> str:
-    """A cell by its codes."""
+def cell_label(domain: Domain, cell: int) -> str:
+    """A cell's codes as text."""
     keys = (a.published[i] for a, i in zip(domain.attributes, domain.codes(cell), strict=True))
     pairs = zip(domain.columns, chain(*keys), strict=True)
     return ", ".join(f"{column} {value}" for column, value in pairs) or "all records"

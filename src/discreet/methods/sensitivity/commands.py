@@ -1,4 +1,5 @@
-"""Commands for estimates of small cells (004): release in one go, choose ε, look at sensitivities inside."""
+"""Commands for estimates of small cells (Chetty & Friedman 2019): release in one step, choose ε, inspect
+sensitivities."""
 
 from __future__ import annotations
 
@@ -10,109 +11,117 @@ import typer
 from discreet.formatting import plural, say
 
 Text = Optional[str]  # noqa: UP045 - typer reads it
+Number = Optional[int]  # noqa: UP045
 
 
 def estimate(
-    data: Annotated[Path, typer.Argument(help="Records: Stata, SAS, CSV or Parquet.", metavar="DATA")],
+    data: Annotated[Path, typer.Argument(help="Records: Stata, SAS, CSV or Parquet file.", metavar="DATA")],
     statistic: Annotated[str, typer.Option(help="mean, variance, slope, intercept or prediction.")],
-    y: Annotated[str, typer.Option(help="The column it is about.")],
-    by: Annotated[list[str], typer.Option(help="Cells: COLUMN=1..111, COLUMN=a,b,c or COLUMN=FILE.csv. Repeat it.")],
-    bounds: Annotated[list[str], typer.Option(help="COLUMN=LOW:HIGH, not from these data. Repeat it.")],
-    epsilon: Annotated[str, typer.Option(help="Exact, of each number: estimate, standard error and count.")],
-    out: Annotated[
-        Path, typer.Option("--out", help="A folder that does not exist yet; OUT.yaml is written beside it.")
-    ],
-    x: Annotated[Text, typer.Option(help="The column of x, for lines.")] = None,
-    at: Annotated[Text, typer.Option(help="Where to predict.")] = None,
-    winsorise: Annotated[Text, typer.Option(help="Share at each end, within the cell, such as 0.05.")] = None,
-    delta: Annotated[
-        Text, typer.Option(help="Exact; the probability that a bound fails, or that of normal noise.")
+    y: Annotated[str, typer.Option(help="The column of the outcome.")],
+    by: Annotated[list[str], typer.Option(help="Cells: COLUMN=1..111, COLUMN=a,b,c or COLUMN=FILE.csv. Repeatable.")],
+    bounds: Annotated[list[str], typer.Option(help="COLUMN=LOW:HIGH, not taken from these data. Repeatable.")],
+    epsilon: Annotated[str, typer.Option(help="Exact; for each of estimate, standard error and count.")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder; OUT.yaml is written next to it.")],
+    x: Annotated[Text, typer.Option(help="The column of x, for regression lines.")] = None,
+    at: Annotated[Text, typer.Option(help="The x at which to predict.")] = None,
+    winsorise: Annotated[
+        Text, typer.Option(help="Share winsorised at each end, within the cell, such as 0.05.")
     ] = None,
+    delta: Annotated[Text, typer.Option(help="Exact; for the lower bound on counts, and for normal noise.")] = None,
     noise: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
-    size: Annotated[str, typer.Option(help="bound (of the released count) or true (as in the paper).")] = "bound",
-    minimum: Annotated[Optional[int], typer.Option(help="Leave out cells with a smaller released count.")] = None,  # noqa: UP045
-    search: Annotated[Text, typer.Option(help="exact or corners.")] = None,
-    unit: Annotated[str, typer.Option(help="record, or person:COLUMN (one record of each is used).")] = "record",
-    budget: Annotated[Text, typer.Option(help="Set this budget for the data first; begins the ledger.")] = None,
+    cell_size: Annotated[
+        str,
+        typer.Option(
+            help="N in the noise scale: bound (lower bound from the released count) or true (as in the paper)."
+        ),
+    ] = "bound",
+    suppress_below: Annotated[Number, typer.Option(help="Suppress cells with a smaller released count.")] = None,
+    search: Annotated[Text, typer.Option(help="exact, corners or removals.")] = None,
+    unit: Annotated[str, typer.Option(help="record, or person:COLUMN (one record per person is used).")] = "record",
+    budget: Annotated[
+        Text, typer.Option(help="First set this privacy budget for the data; creates the ledger.")
+    ] = None,
     stata: Annotated[bool, typer.Option(help="Also write Stata files.")] = True,
-    asset: Annotated[Text, typer.Option(help="What the budget is about; default: the file's name.")] = None,
+    asset: Annotated[Text, typer.Option(help="The asset of the budget; default: the file name.")] = None,
     ledger: Annotated[str, typer.Option(help="The ledger.")] = "discreet-ledger.sqlite",
     check: Annotated[
-        bool, typer.Option("--check", help="Only look at the records, inside; nothing is written.")
+        bool, typer.Option("--check", help="Only check the records, on the confidential side; nothing is written.")
     ] = False,
 ) -> None:
-    """Protected estimates of every cell from one file of records, with their declaration beside them."""
+    """Publish protected estimates of every cell from one file of records, with their declaration next to them."""
     from discreet.formatting import progress
-    from discreet.methods.sensitivity import quick
+    from discreet.methods.sensitivity import estimate_command
 
-    asked = quick.EstimateOptions(
-        *(data, out, statistic, y, x, at, winsorise, by, bounds, epsilon, delta, noise, size, minimum, search, stata),
-        *(unit, asset, ledger),
-    )
+    data_and_statistic = (data, out, statistic, y, x, at, winsorise, by, bounds)
+    mechanism = (epsilon, delta, noise, cell_size, suppress_below, search, stata)
+    options = estimate_command.EstimateOptions(*data_and_statistic, *mechanism, unit, asset, ledger)
     if check:
-        for line in quick.check(asked):
+        for line in estimate_command.check(options):
             say(line)
         return
     with progress() as observe:
-        declared, made = quick.estimate(asked, budget, observe)
-    say(f"Published {made.release} in {out}, as declared in {declared}: {made.composition}.")
-    say(made.guarantee_in_words)
-    for caveat in made.guarantee.caveats:
+        declaration, manifest = estimate_command.estimate(options, budget, observe)
+    say(f"Published {manifest.release} in {out}, as declared in {declaration}: {manifest.composition}.")
+    say(manifest.guarantee_in_words)
+    for caveat in manifest.guarantee.caveats:
         say(f"Caveat: {caveat}")
-    for line in quick.doubts(out, made):
+    for line in estimate_command.sanity_warnings(out, manifest):
         say(line)
 
 
 def tradeoff(
-    out: Annotated[Path, typer.Option("--out", help="A folder for the table and the picture.")],
-    synthetic: Annotated[bool, typer.Option("--synthetic", help="On an invented atlas.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the table and the plot.")],
+    synthetic: Annotated[bool, typer.Option("--synthetic", help="On a synthetic atlas.")] = False,
     public: Annotated[Optional[Path], typer.Option(help="A public file with columns estimate and count.")] = None,  # noqa: UP045
     provenance: Annotated[Text, typer.Option(help="Where the public file comes from.")] = None,
     release: Annotated[Optional[Path], typer.Option(help="The folder of an earlier release.")] = None,  # noqa: UP045
-    table: Annotated[Text, typer.Option(help="Its table; default: the first of estimates.")] = None,
-    chi: Annotated[Text, typer.Option(help="A public guess of what scales the noise, for a public file.")] = None,
-    area: Annotated[Text, typer.Option(help="A column of areas to compare cells within.")] = None,
-    epsilons: Annotated[str, typer.Option(help="Exact, with commas.")] = "0.5,1,2,4,8,16,32",
+    table: Annotated[Text, typer.Option(help="Its table; default: the first table of estimates.")] = None,
+    chi: Annotated[Text, typer.Option(help="A public guess of χ, the noise scale, for a public file.")] = None,
+    area: Annotated[Text, typer.Option(help="A column of areas within which cells are ranked.")] = None,
+    epsilons: Annotated[str, typer.Option(help="Exact, separated by commas.")] = "0.5,1,2,4,8,16,32",
     distribution: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
-    share: Annotated[str, typer.Option(help="Of an area's cells that are its top, and its bottom.")] = "0.1",
+    share: Annotated[
+        str, typer.Option(help="Share of the cells of an area that form its top, and its bottom.")
+    ] = "0.1",
     target_mse: Annotated[Optional[float], typer.Option(help="Find the epsilon with this mean squared error.")] = None,  # noqa: UP045
     target_misclassification: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option(help="Find the epsilon at which at most this share of the top and bottom does not belong there."),
+        typer.Option(help="Find the epsilon at which at most this share of the top and bottom is misclassified."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the invented atlas.", min=0)] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic atlas.", min=0)] = 7,
 ) -> None:
-    """Accuracy against epsilon, on invented, public or earlier protected numbers: never on confidential ones."""
-    from discreet.methods.sensitivity.utility.choosing import Wanted, chosen_input, curve
+    """Accuracy against epsilon, on synthetic, public or earlier protected numbers: never on confidential ones."""
+    from discreet.methods.sensitivity.utility.epsilon_choice import TradeoffTargets, tradeoff_curve, tradeoff_input
     from discreet.privacy.exact import parse_exact
 
-    asked = tuple(parse_exact(text.strip(), "--epsilons") for text in epsilons.split(","))
-    wanted = Wanted(asked, distribution, parse_exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
-    found = curve(chosen_input(synthetic, seed, public, provenance, chi, release, table, area), wanted)
-    for line in found.lines():
+    chosen = tuple(parse_exact(text.strip(), "--epsilons") for text in epsilons.split(","))
+    accuracy = (target_mse, target_misclassification)
+    targets = TradeoffTargets(chosen, distribution, parse_exact(share, "--share"), *accuracy)  # type: ignore[arg-type]
+    curve = tradeoff_curve(tradeoff_input(synthetic, seed, public, provenance, chi, release, table, area), targets)
+    for line in curve.lines():
         say(line)
-    written = found.write(out)
+    written = curve.write(out)
     say(f"{out}: {plural(len(written), 'file')} written.")
 
 
 def envelope(
     spec: Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder, for yourself alone.")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder, readable by you only (0700).")],
     table: Annotated[Text, typer.Option(help="A table of estimates; default: the first.")] = None,
-    cell: Annotated[Optional[list[str]], typer.Option(help="COLUMN=CODE; default: the cell that scales most.")] = None,  # noqa: UP045
+    cell: Annotated[Optional[list[str]], typer.Option(help="COLUMN=CODE; default: the cell that determines χ.")] = None,  # noqa: UP045
 ) -> None:
-    """Confidential side: pictures of sensitivities under their envelope, and of one cell's worst record."""
+    """Confidential: plots of local sensitivities under their envelope, and of one cell's most influential record."""
     from discreet import api
-    from discreet.methods.sensitivity.quick import assigned
+    from discreet.methods.sensitivity.estimate_command import parse_assignment
     from discreet.methods.sensitivity.utility.envelope import envelope as draw
 
-    drawn = draw(api.release(spec).spec, table, dict(assigned(text, "--cell") for text in cell or []), out)
-    for line in drawn.lines:
+    pictures = draw(api.release(spec).spec, table, dict(parse_assignment(text, "--cell") for text in cell or []), out)
+    for line in pictures.lines:
         say(line)
-    say(f"{out}: {', '.join(path.name for path in drawn.files)}")
+    say(f"{out}: {', '.join(path.name for path in pictures.files)}")
 
 
 def add(app: typer.Typer) -> None:
-    """These commands beside the others."""
+    """Add these commands to the application."""
     for command in (estimate, tradeoff, envelope):
         app.command()(command)

@@ -1,9 +1,10 @@
-"""Intervals around protected estimates, from protected numbers and public scales (004, Step 4). Proof: estimates.md.
+"""Confidence intervals from protected estimates and public noise scales (after Chetty & Friedman 2019, Step 4; they
+cover sampling and noise together). Proof: estimates.md.
 
 θ̃ = θ̂ + L and s̃ = s + M: an estimate and its standard error, each with noise of a public scale. The error of θ̃ is
-s·T + L, T of Student's distribution. The interval is θ̃ ± h with P(|s·T + L| ≤ h) = level. Where L is wide enough beside M, s is
-taken to be max(s̃, 0); elsewhere P is the average over what s̃ leaves of s. T is Z/√V with V ~ χ²/df, so every term is
-that of a normal distribution plus L.
+s·T + L, T of Student's distribution. The interval is θ̃ ± h with P(|s·T + L| ≤ h) = level. Where L is
+wide enough compared with M, max(s̃, 0) is used for s; elsewhere P is averaged over s given s̃. T is Z/√V with V ~
+χ²/df, so every term is the distribution of a normal variable plus L.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from discreet.post.percentiles import Floats, Int64s
 Distribution = Literal["laplace", "normal"]
 
 NINETEEN_IN_TWENTY = Fraction(19, 20)
-ENOUGH = 2.6  # times the noise of s̃ that the noise of θ̃ must be for s̃ to be taken at its word: measured
-LOWEST, HIGHEST = Fraction(1, 2), Fraction(99, 100)  # beyond, what the rules below leave out would count
+ENOUGH = 2.6  # ratio of the noise of θ̃ to that of s̃ from which on max(s̃, 0) is used for s: by simulation
+LOWEST, HIGHEST = Fraction(1, 2), Fraction(99, 100)  # beyond, the mass that the quadrature omits would matter
 MIXED = 14  # nodes in V
-CUT = 11.0  # −ln of what the rule in V leaves out
+CUT = 11.0  # −ln of the mass that the quadrature in V omits
 SPREAD = 8  # nodes in s on each side of s̃
-TAIL = 12.0  # −ln of the density, relative to its peak, where the distribution of s given s̃ is cut
+TAIL = 12.0  # −ln of the density, relative to its peak, where the distribution of s given s̃ is truncated
 CLOSE = 2.0**-12  # relative step after which h is wrong by its square
-STEPS = 60  # Newton's steps converge from below, mostly in 4; this is a stop that is not reached
-LARGEST_DF = 10**6  # the nodes of larger ones lie closer to 1 than matters
+STEPS = 60  # Newton converges from below, mostly in 4; a limit that is not reached
+LARGEST_DF = 10**6  # for larger ones the nodes are practically 1
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """One entry a cell."""
+    """One entry per cell."""
 
     low: Floats
     high: Floats
@@ -74,10 +75,10 @@ def intervals(
     distinct, row = np.unique(np.minimum(degrees, LARGEST_DF), return_inverse=True)
     roots, weights = student_nodes(distinct)
     nodes, node_weights = np.polynomial.legendre.leggauss(SPREAD)
-    heard = np.where(b >= ENOUGH * c, 0.0, c)
+    error_noise = np.where(b >= ENOUGH * c, 0.0, c)
     half, (start, _) = np.empty_like(theta), expansion(level)
     rules = roots, weights, nodes, node_weights
-    _half_widths(s, b, heard, row, *rules, _is_laplace(distribution), float(level), start, half)
+    _half_widths(s, b, error_noise, row, *rules, _is_laplace(distribution), float(level), start, half)
     return Intervals(theta - half, theta + half, np.hypot(np.maximum(s, 0.0), noise_deviation(b, distribution)))
 
 
@@ -85,7 +86,7 @@ def student_nodes(df: Int64s) -> tuple[Floats, Floats]:
     """1/√V and weights for V ~ χ²/df, one row for each df: E f(V) ≈ Σ w·f(V), the trapezoidal rule in x = ln V.
 
     The density of x is a·e^(df·(x − e^x)/2), ln a = (df/2)·ln(df/2) − ln Γ(df/2). The rule ends where it, times √V as
-    f(V) falls towards V = 0, is e^−CUT of its value at 0; the mass beyond counts as outside.
+    f(V) falls towards V = 0, is e^−CUT of its value at 0; the mass beyond counts as not covered.
     """
     degrees = np.asarray(df, np.float64)[:, None]
     left, right = _fallen(degrees, -2 * CUT), _fallen(degrees, 2 * CUT)
@@ -108,20 +109,22 @@ def _fallen(degrees: Floats, end: float) -> Floats:
 def _is_laplace(distribution: Distribution) -> bool:
     if distribution not in ("laplace", "normal"):
         raise ParameterError(
-            "noise is laplace or normal", where="distribution", do="name the distribution that was drawn"
+            "noise is laplace or normal", where="distribution", do="name the distribution of the noise"
         )
     return distribution == "laplace"
 
 
 def _check(theta: Floats, s: Floats, b: Floats, c: Floats, df: NDArray[np.generic]) -> None:
     if theta.ndim != 1 or not np.issubdtype(df.dtype, np.integer):
-        raise ParameterError("one number a cell, and whole degrees of freedom", where="estimates", do="give arrays")
+        raise ParameterError(
+            "not one number per cell, or degrees of freedom are not integers", where="estimates", do="give arrays"
+        )
     if not (np.isfinite(theta).all() and np.isfinite(s).all()):
-        raise ParameterError("a protected number is not finite", where="estimates", do="leave the cell out")
+        raise ParameterError("a protected number is not finite", where="estimates", do="omit the cell")
     if not (np.isfinite(b).all() and np.isfinite(c).all() and (b > 0).all() and (c >= 0).all()):
-        raise ParameterError("a scale of noise is not positive", where="scale", do="give the scales that were drawn")
+        raise ParameterError("a scale of noise is not positive", where="scale", do="give the scales of the noise")
     if df.size and int(df.min()) < 1:
-        raise ParameterError("degrees of freedom below 1", where="df", do="publish no interval of so small a cell")
+        raise ParameterError("degrees of freedom below 1", where="df", do="publish no interval for such a small cell")
 
 
 @compiled
@@ -139,8 +142,7 @@ def _half_widths(
     start: float,
     half: Floats,
 ) -> None:
-    """h of every cell, by Newton from P and its density. P is concave in h, so that steps end below the root and
-    then rise to it."""
+    """h of every cell, by Newton from P and its density. P is concave in h, so iterates converge from below."""
     values, masses = np.empty(2 * SPREAD), np.empty(2 * SPREAD)
     for cell in range(s.size):
         used = _given(s[cell], c[cell], laplace, nodes, node_weights, values, masses)
@@ -160,8 +162,8 @@ def _half_widths(
 def _given(
     s: float, c: float, laplace: bool, nodes: Floats, node_weights: Floats, values: Floats, masses: Floats
 ) -> int:
-    """Values of the standard error and their masses given s̃: the noise's density on s ≥ 0, by Gauss–Legendre on
-    either side of s̃, where Laplace's density has its corner. Without noise it is max(s̃, 0) itself."""
+    """Values of the standard error with their masses given s̃, for a flat prior on s ≥ 0: Gauss–Legendre nodes on
+    either side of s̃, where the Laplace density has its kink. Without noise max(s̃, 0) itself."""
     peak = max(s, 0.0)
     if laplace:
         low, high = max(peak - TAIL * c, 0.0), peak + TAIL * c

@@ -1,8 +1,8 @@
-"""Any statistic of small cells, with noise in proportion to the largest observed influence of one record (004).
+"""Any statistic of small cells, with noise scaled by the maximum observed sensitivity (Chetty & Friedman 2019).
 
-Of each cell come an estimate, its standard error and a count, each with noise of its own and at its own ε. What scales
-the noise, χ, is the largest n·(local sensitivity) among the cells of a declared group, and is published: no guarantee
-covers it, and everything published says so.
+Each cell has an estimate, its standard error and a count, each with independent noise and its own ε. The scale of the
+noise, χ, is the largest n·(local sensitivity) among the cells of a declared group, and is published without noise: no
+guarantee covers it, and everything published says so.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from discreet.engine.audit import EstimateAudit
 
 PART = 1 << 18  # rows in a file
-PIECE, CALLED = 1 << 10, 1 << 6  # cells whose observations are one piece of work; where a function is called
+PIECE, CALLED = 1 << 10, 1 << 6  # cells in one piece of work; the same for Python functions
 MOST_PIECES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Scales:
-    """χ of estimates and of their errors by group, in grid steps; and how many cells have no finite sensitivity."""
+class NoiseScales:
+    """χ of estimates and of their errors by group, in grid steps; and the number of cells with infinite sensitivity."""
 
     chi: Int64s
     chi_error: Int64s
@@ -56,7 +56,7 @@ class Scales:
 
 @dataclass(frozen=True)
 class SensitivityMethod(Method):
-    """One table of estimates, and the table of what scales their noise."""
+    """One table of estimates, and the table of their noise scales χ."""
 
     design: EstimateDesign
 
@@ -89,10 +89,10 @@ class SensitivityMethod(Method):
     def notes(self) -> dict[str, tuple[str, ...]]:
         return tables.notes(self.design)
 
-    # --- from records to what noise is added to ---------------------------------------------------------------------
+    # --- from records to estimates and scales ------------------------------------------------------------------------
 
     def local(self, engine: Engine, rows: Observations) -> ibis.Table:
-        """Estimates and sensitivities of every occupied cell, inside the engine."""
+        """Estimates and local sensitivities of every occupied cell, computed in the engine."""
         design = self.design
         ranked = thresholds(design.spec, design.base)
         kernel = LocalKernel(design.statistic, design.search, design.steps, design.errors, self.observed, ranked)
@@ -100,8 +100,8 @@ class SensitivityMethod(Method):
         pieces = Spans(design.domain.cells, max(piece, -(-design.domain.cells // MOST_PIECES)))
         return engine.map(rows.of(engine, design.domain, self.observed), pieces, kernel, progress=rows.progress)
 
-    def scales(self, engine: Engine, local: ibis.Table) -> Scales:
-        """The largest n·sensitivity of each group (004, Step 2)."""
+    def scales(self, engine: Engine, local: ibis.Table) -> NoiseScales:
+        """χ, the largest n^decay·sensitivity, of each group (Chetty & Friedman 2019, Step 2)."""
         design, groups = self.design, self.design.groups.coarse.cells
         kernel = ChiKernel(design.groups, float(design.spec.decay), design.least, design.steps)
         chi, infinite = np.zeros((2, groups), np.int64), 0
@@ -110,20 +110,20 @@ class SensitivityMethod(Method):
             np.maximum.at(chi[0], group, one)
             np.maximum.at(chi[1], group, two)
             infinite += int(without.sum())
-        # A group in which no cell has a say takes the largest of the others, or else the statistic's natural size.
+        # A group without an eligible cell takes the largest χ of the others, or else the statistic's natural size.
         natural = int(stepped(np.array([design.statistic.scale]), design.steps)[0])
         for values in chi:
             values[values == 0] = values.max() or natural
             values[:] = [min(rounded_up(int(value)), LARGEST) for value in values]
-        return Scales(chi[0], chi[1], infinite)
+        return NoiseScales(chi[0], chi[1], infinite)
 
     @property
     def by_record(self) -> bool:
-        return False  # but by each record's values
+        return False  # but by the values of its records
 
     def try_code(self) -> None:
         if isinstance(self.design.statistic, Function):
-            self.design.statistic.rehearse()
+            self.design.statistic.dry_run()
 
     def audit(self, reading: RecordReading) -> EstimateAudit:
         from discreet.methods.sensitivity.audit import audit
@@ -135,19 +135,22 @@ class SensitivityMethod(Method):
         rehearse(self.design.kernel(ones, ones), min(1, self.design.domain.cells), "sensitivity")
         engine = reading.engine
         local = self.local(engine, observations(reading))
-        found = self.scales(engine, local)
-        if found.infinite and self.design.spec.infinite == "refuse":
+        noise_scales = self.scales(engine, local)
+        if noise_scales.infinite and self.design.spec.infinite_influence == "refuse":
             raise SourceError(
-                "cells have no finite sensitivity, and `infinite: refuse` is declared",
+                "cells have no finite sensitivity, and `infinite_influence: refuse` is declared",
                 where=f"table {self.name}",
-                do="`discreet check` names them; winsorise, raise `minimum`, join cells, or write `infinite: exclude`",
+                do="`discreet check` lists them; winsorise, raise `suppress_below`, merge cells, or write "
+                "`infinite_influence: exclude`",
             )
         groups = np.arange(self.design.groups.coarse.cells, dtype=np.int64)
-        scales = engine.load_public(pa.table({CELL: groups, "chi": found.chi, "chi_error": found.chi_error}))
-        kept = local.select(*LOCAL.names[:4])
-        return [Confidential(kept), Confidential(scales)]
+        scales = engine.load_table(
+            pa.table({CELL: groups, "chi": noise_scales.chi, "chi_error": noise_scales.chi_error})
+        )
+        estimates = local.select(*LOCAL.names[:4])
+        return [Confidential(estimates), Confidential(scales)]
 
-    # --- the wall ---------------------------------------------------------------------------------------------------
+    # --- the trust boundary -----------------------------------------------------------------------------------------
 
     def protect(
         self,
@@ -157,10 +160,10 @@ class SensitivityMethod(Method):
         places: OutputLocations,
         progress: Progress,
     ) -> MethodOutput:
-        estimates, scales = (found.open_confidential() for found in cells)
-        chi, chi_error = read_fingerprinted(engine, scales, ("chi", "chi_error"), "the scales of noise")
+        estimates, scales = (table.open_confidential() for table in cells)
+        chi, chi_error = read_fingerprinted(engine, scales, ("chi", "chi_error"), "the scales of the noise")
         write = partial(write_parts, guarantee=self.guarantee(), place=places.published, kinds=self.design.kinds)
-        drawn = write(
+        noisy = write(
             engine,
             estimates,
             self.design.kernel(chi, chi_error),
@@ -169,7 +172,7 @@ class SensitivityMethod(Method):
             purpose=f"sensitivity/{self.design.spec.noise}",
             progress=progress,
         )
-        told = write(
+        chi_table = write(
             engine,
             scales,
             ScaleKernel(self.design.groups.coarse, self.design.steps, self.design.errors),
@@ -177,4 +180,4 @@ class SensitivityMethod(Method):
             name=f"{self.name}_chi",
             purpose="sensitivity/scale",
         )
-        return MethodOutput(drawn.value.files | told.value.files, {})
+        return MethodOutput(noisy.value.files | chi_table.value.files, {})

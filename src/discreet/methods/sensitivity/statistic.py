@@ -1,4 +1,4 @@
-"""From the declaration of a statistic to the statistic, and from its variables to what is read of each record."""
+"""From the declaration to the statistic, its variables and its search for the worst record."""
 
 from __future__ import annotations
 
@@ -35,72 +35,72 @@ def variable(table: Sensitivity, name: str) -> Variable:
 
 
 def observed(table: Sensitivity) -> tuple[ObservedValue, ...]:
-    """What is made of each record, in the statistic's order."""
-    found = []
+    """The values derived from each record, in the statistic's order."""
+    columns = []
     for name in table.statistic.reads:
         spec = table.variables[name]
         low, high = spec.bounds
         equals = None if spec.equals is None else tuple(spec.equals)
-        found.append(
+        columns.append(
             ObservedValue(
                 name, spec.column or name, float(low), float(high), spec.outside, equals, ranked=spec.ranks is not None
             )
         )
-    return tuple(found)
+    return tuple(columns)
 
 
 def thresholds(table: Sensitivity, base: Path) -> tuple[tuple[float, ...], ...]:
-    """Of each variable, the public thresholds that it is ranked among; none if it is no rank."""
+    """By variable, the public thresholds among which it is ranked; empty if it is not a rank."""
     where = f"tables.{table.name}.variables"
     files = {name: table.variables[name].ranks for name in table.statistic.reads}
     return tuple(read_thresholds(base / f, f"{where}.{name}.ranks") if f else () for name, f in files.items())
 
 
 def statistic(table: Sensitivity, base: Path) -> Statistic:
-    """The statistic that a table declares. Runs nothing of a Python file."""
+    """The declared statistic. Does not execute a Python file."""
     spec, where = table.statistic, f"tables.{table.name}.statistic"
-    made = [variable(table, name) for name in table.statistic.reads]
-    one, two = made[0], made[-1]
-    found: Statistic
+    variables = [variable(table, name) for name in table.statistic.reads]
+    one, two = variables[0], variables[-1]
+    result: Statistic
     match spec:
         case SummarySpec():
             if spec.name == "share":
                 _binary(table, spec.of, f"{where}.of")
-            found = {"mean": Mean, "share": Share, "variance": Variance}[spec.name](one)
+            result = {"mean": Mean, "share": Share, "variance": Variance}[spec.name](one)
         case QuantileSpec():
-            found = Quantile(one, spec.p)
+            result = Quantile(one, spec.p)
         case DifferenceSpec():
             _binary(table, spec.arm, f"{where}.arm")
-            found = Difference(one, two)
+            result = Difference(one, two)
         case LineSpec() | PredictionSpec():
             at = float(spec.at) if isinstance(spec, PredictionSpec) else 0.0
             share = spec.winsorise
-            found = Line(one, two, spec.name, at) if share is None else WinsorisedLine(one, two, spec.name, at, share)
+            result = Line(one, two, spec.name, at) if share is None else WinsorisedLine(one, two, spec.name, at, share)
         case CoefficientSpec():
-            found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)
+            result = Regression(two, tuple(variables[:-1]), spec.on.index(spec.of) + 1)
         case FunctionSpec():
             scale, empty = float(spec.scale), float(spec.empty)
-            found = Function.of_file(base / spec.file, spec.function, tuple(made), scale, empty, spec.error)
-    return found
+            result = Function.of_file(base / spec.file, spec.function, tuple(variables), scale, empty, spec.error)
+    return result
 
 
 def _binary(table: Sensitivity, name: str, where: str) -> None:
     if table.variables[name].equals is None:
         raise SpecError(
-            f"{name!r} is not 0 or 1",
+            f"{name!r} is not a 0/1 variable",
             where=where,
-            do=f"declare it by its codes: variables: {{{name}: {{column: COLUMN, equals: [CODE]}}}}",
+            do=f"declare it by the codes that count as 1: variables: {{{name}: {{column: COLUMN, equals: [CODE]}}}}",
         )
 
 
-def search(table: Sensitivity, found: Statistic) -> Search:
-    """The declared search for the worst observation, or the statistic's own."""
-    asked = table.search
-    kind = found.searches()[0] if asked is None else "grid" if isinstance(asked, GridSearch) else asked
-    if kind not in found.searches():
+def search(table: Sensitivity, target: Statistic) -> Search:
+    """The declared search for the worst record, or the statistic's default."""
+    declared = table.search
+    kind = target.searches()[0] if declared is None else "grid" if isinstance(declared, GridSearch) else declared
+    if kind not in target.searches():
         raise SpecError(
-            f"{found.name} knows no search {kind!r}",
+            f"{target.name} does not support the search {kind!r}",
             where=f"tables.{table.name}.search",
-            do=f"choose {', '.join(found.searches())} (grid: {{grid: 21}})",
+            do=f"choose {', '.join(target.searches())} (grid: {{grid: 21}})",
         )
-    return Search(cast(Any, kind), asked.grid if isinstance(asked, GridSearch) else 2)
+    return Search(cast(Any, kind), declared.grid if isinstance(declared, GridSearch) else 2)

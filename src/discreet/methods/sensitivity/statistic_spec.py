@@ -1,4 +1,4 @@
-"""The statistics that a table of estimates may declare (004): what each reads, and what it is in words."""
+"""The statistics that a table of estimates may declare: their variables and descriptions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Bound = Annotated[Exact, AfterValidator(within(-LARGEST, LARGEST))]
 
 
 class _DeclaredStatistic(Strict):
-    named: ClassVar[tuple[str, ...]] = ("of",)  # the keys that name variables, in the statistic's order
+    variable_keys: ClassVar[tuple[str, ...]] = ("of",)  # the keys that name variables, in the statistic's order
 
     @property
     def reads(self) -> list[str]:
         """The variables, in the statistic's order."""
-        given = [getattr(self, key) for key in self.named]
+        given = [getattr(self, key) for key in self.variable_keys]
         return [name for one in given for name in ([one] if isinstance(one, str) else one)]
 
     @abstractmethod
-    def in_words(self) -> str:
-        """What is estimated."""
+    def describe(self) -> str:
+        """The estimand, as text."""
 
 
 class SummarySpec(_DeclaredStatistic):
@@ -36,7 +36,7 @@ class SummarySpec(_DeclaredStatistic):
     name: Literal["mean", "share", "variance"]
     of: Name
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the share of records with {self.of}" if self.name == "share" else f"the {self.name} of {self.of}"
 
 
@@ -50,39 +50,40 @@ class QuantileSpec(_DeclaredStatistic):
     @model_validator(mode="after")
     def _inside(self) -> QuantileSpec:
         if self.p >= 1:
-            raise ValueError("p lies between 0 and 1")
+            raise ValueError("p must lie between 0 and 1")
         return self
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the {format_exact(self.p)} quantile of {self.of}"
 
 
 class DifferenceSpec(_DeclaredStatistic):
     """The mean of a variable where a 0/1 variable is 1, less its mean where that is 0."""
 
-    named = ("of", "arm")
+    variable_keys = ("of", "arm")
     name: Literal["difference"] = "difference"
     of: Name
     arm: Name
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the mean of {self.of} where {self.arm} is 1, less that where it is 0"
 
 
-class _OnALine(_DeclaredStatistic):
-    """y on x by least squares, in each cell; `winsorise` the share of both at each end, within the cell, first."""
+class _LeastSquaresSpec(_DeclaredStatistic):
+    """Least squares of y on x in each cell, after winsorising the share `winsorise` of both at each end, within the
+    cell."""
 
-    named = ("x", "y")
+    variable_keys = ("x", "y")
     x: Name
     y: Name
     winsorise: Positive | None = None
 
     @model_validator(mode="after")
-    def _two(self) -> _OnALine:
+    def _two(self) -> _LeastSquaresSpec:
         if self.x == self.y:
             raise ValueError("x and y are the same variable")
         if self.winsorise is not None and self.winsorise >= Fraction(1, 2):
-            raise ValueError("winsorise lies below 1/2: the share at each end")
+            raise ValueError("winsorise, the share at each end, must be below 1/2")
         return self
 
     @property
@@ -91,30 +92,31 @@ class _OnALine(_DeclaredStatistic):
         return "" if share is None else f", both winsorised within the cell at {format_exact(100 * share)}% at each end"
 
 
-class LineSpec(_OnALine):
+class LineSpec(_LeastSquaresSpec):
     """The slope of y on x, or the intercept: the prediction at x = 0."""
 
     name: Literal["slope", "intercept"]
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the {self.name} of the least-squares line of {self.y} on {self.x}{self._winsorised}"
 
 
-class PredictionSpec(_OnALine):
-    """The prediction of y at some x (004: at the 25th percentile)."""
+class PredictionSpec(_LeastSquaresSpec):
+    """The prediction of y at a given x (Chetty & Friedman 2019: at the 25th percentile)."""
 
     name: Literal["prediction"] = "prediction"
     at: Bound
 
-    def in_words(self) -> str:
-        line = f"{self.y} predicted at {self.x} = {format_exact(self.at)}, by the least-squares line of {self.y} on it"
+    def describe(self) -> str:
+        at = f"{self.x} = {format_exact(self.at)}"
+        line = f"{self.y} predicted at {at} by the least-squares line of {self.y} on {self.x}"
         return line + self._winsorised
 
 
 class CoefficientSpec(_DeclaredStatistic):
     """One coefficient of y on several variables and a constant, by least squares."""
 
-    named = ("on", "y")
+    variable_keys = ("on", "y")
     name: Literal["coefficient"] = "coefficient"
     y: Name
     on: Annotated[list[Name], Field(min_length=1, max_length=12)]
@@ -123,17 +125,17 @@ class CoefficientSpec(_DeclaredStatistic):
     @model_validator(mode="after")
     def _listed(self) -> CoefficientSpec:
         if self.of not in self.on:
-            raise ValueError(f"of names {self.of!r}, which is none of on: {', '.join(self.on)}")
+            raise ValueError(f"`of` is {self.of!r}, which is not among `on`: {', '.join(self.on)}")
         if len({*self.on, self.y}) <= len(self.on):
-            raise ValueError("a variable is named twice")
+            raise ValueError("duplicate variable")
         return self
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the coefficient of {self.of} when {self.y} is regressed on {', '.join(self.on)} and a constant"
 
 
 class FunctionSpec(_DeclaredStatistic):
-    """Any Python function of a cell's columns, from a file."""
+    """A Python function of a cell's columns, from a file."""
 
     name: Literal["function"] = "function"
     file: str
@@ -143,7 +145,7 @@ class FunctionSpec(_DeclaredStatistic):
     empty: Bound = Fraction(0)
     error: Name | None = None
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the function {self.function} of {self.file} of {', '.join(self.of)}"
 
 

@@ -1,1 +1,1 @@
-"""Queries on a published cube, and their standard errors: public numbers alone."""
+"""Queries of a published cube and their standard errors, from published numbers alone."""

@@ -1,7 +1,7 @@
-"""A published cube, and every table that can be asked of it (002, §3.4).
+"""A published cube, and queries of it (Li & Krenzke 2020, §3.4).
 
-A table adds up cells of the one cube. So the same set of cells has the same value whoever asks and however, the same
-query has the same answer, and tables add up to the table of sums. Standard errors are made of published numbers alone.
+Every table adds up cells of one cube. So the same set of cells has the same value in every table, the same query has
+the same answer, and tables are additive. Standard errors are computed from published numbers alone.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ import pyarrow as pa
 from discreet.arrays import Flags, Int64s
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
-from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
+from discreet.post.cubes.margins import Axis, Floats, Margin, marginalise
 from discreet.post.cubes.model import CubeModel
-from discreet.post.cubes.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
+from discreet.post.cubes.sampling import Gvf, interval, replicate_variance, round_outward, standard_error, tail
 from discreet.post.cubes.variance import KnownMargin, Perturbation
 
 LEVEL = Fraction(9, 10)
-MOST_CELLS = 1 << 26  # of one table
-SHOWN = 5  # codes that an error names
+MOST_CELLS = 1 << 26  # rows of one table
+SHOWN = 5  # codes that an error lists
 Where = Mapping[str, Sequence[str]]
-Codes = list[list[tuple[str, ...]]]  # of each axis, of each of its columns
+Codes = list[list[tuple[str, ...]]]  # by axis and column
 
 
 @dataclass(frozen=True, eq=False)
 class CubeTable:
-    """One table: a row for each combination of codes, zeros included."""
+    """A table with a row for each combination of codes, zeros included."""
 
     columns: tuple[str, ...]
     codes: tuple[tuple[str, ...], ...]  # one tuple a column
     estimate: Floats
-    se: Floats  # of sampling and perturbation together
-    se_sampling: Floats | None  # none: the release says nothing about it
+    se: Floats  # of sampling and perturbation together; of perturbation alone without `se_sampling`
+    se_sampling: Floats | None  # None: the release has no measurements of sampling variances
     se_perturbation: Floats
     low: Floats
     high: Floats
-    cells: Numbers  # of the cube that each row adds up
+    cells: Numbers  # number of the cube's cells in each row
     level: Fraction
 
     def __len__(self) -> int:
         return len(self.estimate)
 
     def arrow(self) -> pa.Table:
-        """For pandas, Polars, DuckDB."""
+        """As an Arrow table, for pandas, Polars or DuckDB."""
         named = {name: pa.array(codes) for name, codes in zip(self.columns, self.codes, strict=True)}
         percent = str(round(100 * self.level))
         numbers = {"estimate": self.estimate, "se": self.se}
@@ -61,47 +61,49 @@ class CubeTable:
 
 @dataclass(frozen=True, eq=False)
 class Cube:
-    """Cells of a published cube: all of them, or those with a row."""
+    """A published cube: its model, and the values of all cells or of those with a row."""
 
     model: CubeModel
     values: Floats
     cells: Numbers | None = None
-    deviations: Floats | None = None  # (cells, R), where the release has them
-    steps: tuple[Floats, ...] = ()  # of each control, where calibration moves all cells of a sparse cube
+    deviations: Floats | None = None  # (cells, R), if published
+    steps: tuple[Floats, ...] = ()  # of each control, for calibrated sparse cubes
 
     def table(self, by: Sequence[str] = (), where: Where | None = None, *, level: Fraction = LEVEL) -> CubeTable:
-        """Estimates by some variables, coarser ones included, of the cells that `where` chooses (codes by variable)."""
+        """Estimates by some variables or coarser levels, restricted to the codes in `where` (codes by variable)."""
         axes, columns, codes = self._axes(by)
         chosen = self._chosen(where or {})
         if not all(keep.any() for keep in chosen):
-            raise ParameterError("no cell of the cube is chosen", where="where", do="choose codes that go together")
-        axes, codes = _present(axes, codes, chosen)  # what `where` leaves out is not zero: it is not told
+            raise ParameterError("no cell of the cube matches", where="where", do="use codes that occur together")
+        axes, codes = _present(axes, codes, chosen)  # what `where` excludes is omitted, not shown as zero
         margin = Margin(" × ".join(by), self.model.shape, tuple(axes))
         if margin.cells > MOST_CELLS:
             raise ParameterError(
-                f"{margin.cells:,} rows are more than {MOST_CELLS:,}", where="by", do="ask for less detail"
+                f"{margin.cells:,} rows exceed the limit of {MOST_CELLS:,}",
+                where="by",
+                do="use fewer variables or coarser levels",
             )
         sizes = self._sizes(margin, axes, chosen)
         estimate = self._sums(margin, self.values, chosen)
         if self.steps:
-            estimate = estimate + self._carried(margin, chosen)
+            estimate = estimate + self._calibration_steps(margin, chosen)
         number = sizes.prod(axis=1)
-        moved = self._perturbation(sizes, estimate)
-        fourth = tail(moved, None if self.model.controls else self.model.fourth * number)
+        perturbation = self._perturbation(sizes, estimate)
+        fourth = tail(perturbation, None if self.model.controls else self.model.fourth * number)
         sampled = self._sampling(margin, chosen, number)
-        error = np.sqrt(moved) if sampled is None else standard_error(estimate, sampled, moved)
-        seen = np.maximum(estimate, 0.0)  # no such number is negative: below 0 counts as 0, which only widens
+        error = np.sqrt(perturbation) if sampled is None else standard_error(estimate, sampled, perturbation)
+        clamped = np.maximum(estimate, 0.0)  # the estimand is not negative: clamping to 0 only widens intervals
         if isinstance(sampled, Gvf):
-            low, high = sampled.interval(estimate, moved, level, fourth)
+            low, high = sampled.interval(estimate, perturbation, level, fourth)
         else:
-            low, high = interval(seen, error, level, fourth)
-        low, high = outward(seen, low, high, self.model.unit)
-        shown = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
-        deviation = None if shown is None else np.sqrt(np.maximum(shown, 0.0))
-        named = self._rows(margin, codes)
-        return CubeTable(columns, named, estimate, error, deviation, np.sqrt(moved), low, high, number, level)
+            low, high = interval(clamped, error, level, fourth)
+        low, high = round_outward(clamped, low, high, self.model.unit)
+        variance = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
+        deviation = None if variance is None else np.sqrt(np.maximum(variance, 0.0))
+        rows = self._rows(margin, codes)
+        return CubeTable(columns, rows, estimate, error, deviation, np.sqrt(perturbation), low, high, number, level)
 
-    # --- what is asked for ------------------------------------------------------------------------------------------
+    # --- the query --------------------------------------------------------------------------------------------------
 
     def _axes(self, by: Sequence[str]) -> tuple[list[Axis], tuple[str, ...], Codes]:
         if isinstance(by, str):
@@ -113,9 +115,9 @@ class Cube:
             if place in (axis.place for axis in axes):
                 twice = list(by).count(name) > 1
                 raise ParameterError(
-                    f"{name!r} is named twice" if twice else f"{name!r} and another one are of the same variable",
+                    f"duplicate variable {name!r}" if twice else f"{name!r} and another level group the same variable",
                     where="by",
-                    do="name it once" if twice else "ask for the finer one alone",
+                    do="name it once" if twice else "use the finer level alone",
                 )
             axes.append(Axis(place, groups, len(listed)))
             columns += own
@@ -123,7 +125,8 @@ class Cube:
         return axes, tuple(columns), codes
 
     def _variable(self, name: str, where: str) -> tuple[int, Numbers, tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """The axis of a variable, the group of each of its codes, the columns and codes of the groups."""
+        """The axis of a variable or level, the group of each of the axis's codes, and the columns and codes of the
+        groups."""
         for place, axis in enumerate(self.model.axes):
             if axis.name == name:
                 return place, np.arange(len(axis.codes)), axis.columns, axis.codes
@@ -135,58 +138,58 @@ class Cube:
         raise ParameterError(f"the cube has no variable {name!r}{meant}", where=where, do=f"it has {', '.join(known)}")
 
     def _chosen(self, where: Where) -> list[Flags]:
-        """Which codes of each axis count."""
+        """Which codes of each axis `where` selects."""
         chosen = [np.ones(size, np.bool_) for size in self.model.shape]
-        for name, wanted in where.items():
+        for name, selected in where.items():
             place, groups, _, listed = self._variable(name, "where")
             texts = {"/".join(code): i for i, code in enumerate(listed)}
-            if isinstance(wanted, str) or not all(isinstance(code, str) for code in wanted):
-                raise ParameterError(f"{name} is not a list of codes", where="where", do='write {"name": ["code"]}')
-            if strange := next((code for code in wanted if code not in texts), None):
+            if isinstance(selected, str) or not all(isinstance(code, str) for code in selected):
+                raise ParameterError(f"{name!r} needs a list of codes", where="where", do='write {"name": ["code"]}')
+            if unknown := next((code for code in selected if code not in texts), None):
                 more = " …" if len(texts) > SHOWN else ""
                 raise ParameterError(
-                    f"{strange!r} is no code of {name!r}",
+                    f"{unknown!r} is not a code of {name!r}",
                     where="where",
                     do=f"it has {', '.join(list(texts)[:SHOWN])}{more}",
                 )
-            chosen[place] &= np.isin(groups, [texts[code] for code in wanted])
+            chosen[place] &= np.isin(groups, [texts[code] for code in selected])
         return chosen
 
     def _rows(self, margin: Margin, codes: Codes) -> tuple[tuple[str, ...], ...]:
         """The codes of every row, column by column."""
-        numbers, found = np.arange(margin.cells), list[tuple[str, ...]]()
+        numbers, listed = np.arange(margin.cells), list[tuple[str, ...]]()
         for i, columns in enumerate(codes):
             places = numbers // prod(margin.sizes[i + 1 :]) % margin.sizes[i]
-            found += [tuple(np.array(column, object)[places]) for column in columns]
-        return tuple(found)
+            listed += [tuple(np.array(column, object)[places]) for column in columns]
+        return tuple(listed)
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
     def _sums(self, margin: Margin, values: Floats, chosen: list[Flags]) -> Floats:
         if self.cells is None:
-            part, some = values.reshape(self.model.shape), _within(margin, chosen)
+            part, restricted = values.reshape(self.model.shape), _within(margin, chosen)
             for place, keep in enumerate(chosen):
                 if not keep.all():
                     part = np.compress(keep, part, axis=place)
-            places = sorted(axis.place for axis in some.axes)
-            left = reduced(np.ascontiguousarray(part), places)
-            axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in some.axes)
-            return Margin(some.name, left.shape, axes).add_up(left)
-        kept = np.ones(len(values), np.bool_)
+            places = sorted(axis.place for axis in restricted.axes)
+            left = marginalise(np.ascontiguousarray(part), places)
+            axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in restricted.axes)
+            return Margin(restricted.name, left.shape, axes).add_up(left)
+        matches = np.ones(len(values), np.bool_)
         for place, keep in enumerate(chosen):
             if not keep.all():
                 stride = prod(self.model.shape[place + 1 :])
-                kept &= keep[self.cells // stride % self.model.shape[place]]
-        return margin.add_up(values[kept], self.cells[kept])
+                matches &= keep[self.cells // stride % self.model.shape[place]]
+        return margin.add_up(values[matches], self.cells[matches])
 
-    def _carried(self, margin: Margin, chosen: list[Flags]) -> Floats:
-        """What calibration adds to a table of a sparse cube."""
-        from discreet.post.cubes.overlap import carried  # compiled: most queries need not wait for Numba
+    def _calibration_steps(self, margin: Margin, chosen: list[Flags]) -> Floats:
+        """The amount that calibration adds to a table of a sparse cube."""
+        from discreet.post.cubes.overlap import carry_steps  # compiled: most queries do not need Numba
 
-        found, some = np.zeros(margin.cells), _within(margin, chosen)
+        sums, restricted = np.zeros(margin.cells), _within(margin, chosen)
         for control, steps in zip(self.model.controls, self.steps, strict=True):
-            found += carried(steps, _within(self._control(control.by), chosen), some)
-        return found
+            sums += carry_steps(steps, _within(self._control(control.by), chosen), restricted)
+        return sums
 
     def _control(self, by: Sequence[str]) -> Margin:
         axes = list[Axis]()
@@ -196,20 +199,20 @@ class Cube:
         return Margin(" × ".join(by), self.model.shape, tuple(axes))
 
     def _sizes(self, margin: Margin, axes: list[Axis], chosen: list[Flags]) -> Int64s:
-        """How many codes of each axis a row is made of: (rows, axes)."""
-        found = np.empty((margin.cells, len(chosen)), np.int64)
-        found[:] = [keep.sum() for keep in chosen]
+        """The number of codes of each axis that a row adds up: (rows, axes)."""
+        sizes = np.empty((margin.cells, len(chosen)), np.int64)
+        sizes[:] = [keep.sum() for keep in chosen]
         numbers = np.arange(margin.cells)
         for i, axis in enumerate(axes):
             counts = np.bincount(axis.groups, weights=chosen[axis.place], minlength=axis.size).astype(np.int64)
-            found[:, axis.place] = counts[numbers // prod(margin.sizes[i + 1 :]) % axis.size]
-        return found
+            sizes[:, axis.place] = counts[numbers // prod(margin.sizes[i + 1 :]) % axis.size]
+        return sizes
 
     # --- errors -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def perturbation(self) -> Perturbation:
-        """The variance of noise in any product of codes, after calibration."""
+        """The noise variance of any product query, after calibration."""
         known = tuple(KnownMargin(c.axes, c.variance) for c in self.model.controls if c.axes is not None)
         return Perturbation(self.model.shape, self.model.variance, known)
 
@@ -230,25 +233,27 @@ class Cube:
             return Gvf(model.a, model.b, a_error=model.a_error, b_error=model.b_error)
         if self.deviations is None:
             raise ParameterError(
-                "the deviations of replicates are not loaded", where=model.table, do="open the release"
+                "the deviations of replicates are not loaded",
+                where=model.table,
+                do="open the cube with `discreet.open_cube`",
             )
         sums = np.stack([self._sums(margin, column, chosen) for column in self.deviations.T], axis=-1)
         return replicate_variance(sums, factor=model.factor, noise=model.noise * number)
 
 
 def _present(axes: list[Axis], codes: Codes, chosen: list[Flags]) -> tuple[list[Axis], Codes]:
-    """The axes of a table with those of their groups alone that have a chosen code."""
-    some, named = list[Axis](), Codes()
+    """The axes of a table, restricted to groups that have a selected code."""
+    restricted, listed = list[Axis](), Codes()
     for axis, columns in zip(axes, codes, strict=True):
-        there = np.unique(axis.groups[chosen[axis.place]])
+        present = np.unique(axis.groups[chosen[axis.place]])
         numbers = np.zeros(axis.size, np.int64)
-        numbers[there] = np.arange(len(there))
-        some.append(Axis(axis.place, numbers[axis.groups], len(there)))
-        named.append([tuple(column[i] for i in there) for column in columns])
-    return some, named
+        numbers[present] = np.arange(len(present))
+        restricted.append(Axis(axis.place, numbers[axis.groups], len(present)))
+        listed.append([tuple(column[i] for i in present) for column in columns])
+    return restricted, listed
 
 
 def _within(margin: Margin, chosen: list[Flags]) -> Margin:
-    """The same table of the cube that has these codes alone."""
+    """The same margin of the cube restricted to these codes."""
     axes = tuple(Axis(axis.place, axis.groups[chosen[axis.place]], axis.size) for axis in margin.axes)
     return Margin(margin.name, tuple(int(keep.sum()) for keep in chosen), axes)

@@ -1,4 +1,4 @@
-"""Lower-dimensional tables of a cube: which of their cells each cell of the cube is added to."""
+"""Margins (lower-dimensional tables) of a cube: the cell of the margin to which each cell of the cube belongs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _CHUNK = 1 << 20  # cells at a time
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One axis of a margin: the cube's axis that it is made of, and the group of each of its codes. A margin by the
-    codes themselves has the groups 0, 1, 2, …"""
+    """One axis of a margin: an axis of the cube, and the group of each of its codes. A margin by the codes themselves
+    has the groups 0, 1, 2, …"""
 
     place: int
     groups: Numbers
-    size: int  # how many groups
+    size: int  # number of groups
 
     @property
-    def whole(self) -> bool:
+    def ungrouped(self) -> bool:
         """Whether every code is a group of its own."""
         return self.size == len(self.groups) == len(np.unique(self.groups))
 
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """A table of sums of a cube's cells, its own cells numbered with the first axis most significant."""
+    """A table of sums of a cube's cells; its own cells are numbered with the first axis most significant."""
 
     name: str
     shape: tuple[int, ...]  # of the cube
@@ -41,13 +41,13 @@ class Margin:
 
     @classmethod
     def over(cls, shape: Sequence[int], places: Sequence[int], name: str = "") -> Margin:
-        """By some of the cube's own axes."""
+        """The margin by some of the cube's own axes."""
         axes = (Axis(place, np.arange(shape[place], dtype=np.int64), shape[place]) for place in places)
         return cls(name or "×".join(map(str, places)), tuple(shape), tuple(axes))
 
     @classmethod
     def of(cls, cells: Coarsening, name: str) -> Margin:
-        """By the attributes of a coarser domain."""
+        """The margin by the attributes of a coarser domain."""
         strides = cells.coarse.strides
         sizes = cells.coarse.shape
         axes = (
@@ -58,12 +58,12 @@ class Margin:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The cube's axes that it is by."""
+        """The axes of the cube that it is by."""
         return tuple(axis.place for axis in self.axes)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many groups each axis has."""
+        """The number of groups of each axis."""
         return tuple(axis.size for axis in self.axes)
 
     @property
@@ -71,40 +71,40 @@ class Margin:
         return prod(self.sizes)
 
     @property
-    def whole(self) -> bool:
-        """Whether it is by the cube's own codes, not by groups of them."""
-        return all(axis.whole for axis in self.axes)
+    def ungrouped(self) -> bool:
+        """Whether it is by the cube's own codes, not by groups."""
+        return all(axis.ungrouped for axis in self.axes)
 
     def steps(self) -> list[tuple[int, Numbers]]:
-        """For each axis the cube's axis, and by how much each of its codes moves the margin's cell."""
+        """For each axis the cube's axis, and the contribution of each of its codes to the margin's cell number."""
         strides = [prod(self.sizes[i + 1 :]) for i in range(len(self.axes))]
         return [(axis.place, axis.groups * stride) for axis, stride in zip(self.axes, strides, strict=True)]
 
     def parents(self, cells: Numbers) -> Numbers:
         """The margin's cell of each of these cells of the cube."""
-        found = np.zeros(len(cells), np.int64)
+        parents = np.zeros(len(cells), np.int64)
         for place, share in self.steps():
             stride = prod(self.shape[place + 1 :])
-            found += share[cells // stride % self.shape[place]]
-        return found
+            parents += share[cells // stride % self.shape[place]]
+        return parents
 
     def add_up(self, values: Floats, cells: Numbers | None = None) -> Floats:
-        """The margin of a cube: of all its cells, or of these and zeros elsewhere."""
-        found = np.zeros(self.cells)
+        """The sums of a cube's values: of all cells, or of `cells` with zeros elsewhere."""
+        sums = np.zeros(self.cells)
         flat = values.reshape(-1)
         for first in range(0, len(flat), _CHUNK):
             part = flat[first : first + _CHUNK]
             numbers = np.arange(first, first + len(part)) if cells is None else cells[first : first + _CHUNK]
-            found += np.bincount(self.parents(numbers), weights=part, minlength=self.cells)
-        return found
+            sums += np.bincount(self.parents(numbers), weights=part, minlength=self.cells)
+        return sums
 
 
-def reduced(cube: Floats, kept: Collection[int]) -> Floats:
-    """A cube added up over all axes but these, in the cube's order.
+def marginalise(cube: Floats, places: Collection[int]) -> Floats:
+    """A cube summed over all axes but these, in the cube's order.
 
-    Runs of neighbouring axes are added up at once, the first run first: it is added row by row.
+    Runs of adjacent axes are summed at once, the first run first, row by row.
     """
-    sizes = [n if place in kept else -n for place, n in enumerate(cube.shape)]
+    sizes = [n if place in places else -n for place, n in enumerate(cube.shape)]
     runs = [(keep, prod(map(abs, run))) for keep, run in groupby(sizes, key=lambda n: n > 0)]
     table, before = cube.reshape(-1), 1
     for place, (keep, size) in enumerate(runs):
@@ -119,28 +119,28 @@ def reduced(cube: Floats, kept: Collection[int]) -> Floats:
 
 
 def combination(n: int, k: int, rank: int) -> tuple[int, ...]:
-    """The combination of k of n numbers at this place of their order, without going through those before it.
+    """The combination of k of n numbers with this rank in lexicographic order, without enumerating those before it.
 
     >>> [combination(3, 2, rank) for rank in range(3)]
     [(0, 1), (0, 2), (1, 2)]
     """
-    found = list[int]()
+    chosen = list[int]()
     for number in range(n):
-        if len(found) == k:
+        if len(chosen) == k:
             break
-        those_with_it = comb(n - number - 1, k - len(found) - 1)
+        those_with_it = comb(n - number - 1, k - len(chosen) - 1)
         if rank < those_with_it:
-            found.append(number)
+            chosen.append(number)
         else:
             rank -= those_with_it
-    return tuple(found)
+    return tuple(chosen)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a margin cannot be met, and where."""
+    """Why a margin cannot be met, and in which cell."""
 
-    kind: str  # "no cells", "sum not positive", "target not positive", "contradiction", "not met"
+    kind: str  # "no cells", "sum not positive", "target not positive", "inconsistent", "not met", "not adjacent", …
     margin: str
     cell: int
-    detail: str  # in words, of protected or public numbers alone
+    detail: str  # text, from protected or public numbers alone

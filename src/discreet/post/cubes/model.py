@@ -1,6 +1,6 @@
-"""What a query of a published cube needs to know: its axes, what its noise was, and how it was calibrated.
+"""The published model of a cube: its axes, noise and calibration, which queries need.
 
-Everything here is public, or made of protected numbers: the file that it is written to is part of the release.
+Everything here is public or a function of protected numbers: the model file is part of the release.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, model_validator
 
-LARGEST = 2**62  # cells
+LARGEST = 2**62  # cells of a cube
 MOST_REPLICATES = 1_000
 
 
@@ -19,7 +19,7 @@ class _Frozen(BaseModel):
 
 
 class AxisModel(_Frozen):
-    """One variable: its columns, and the codes of each of its categories, in order."""
+    """A variable: its columns, and the codes of its categories in order."""
 
     name: str
     columns: tuple[str, ...]
@@ -28,14 +28,14 @@ class AxisModel(_Frozen):
     @model_validator(mode="after")
     def _listed(self) -> AxisModel:
         if not self.columns or {len(code) for code in self.codes} != {len(self.columns)}:
-            raise ValueError("needs a column, and codes with a part for each")
+            raise ValueError("needs columns, and codes with one part per column")
         if len(set(self.codes)) < len(self.codes):
-            raise ValueError("has a code twice")
+            raise ValueError("has a duplicate code")
         return self
 
 
 class LevelModel(AxisModel):
-    """A coarser variable: the axis that it groups, and the group of each of its codes."""
+    """A coarser level of an axis: the axis, and the group of each of its codes."""
 
     axis: int
     groups: tuple[int, ...]
@@ -43,12 +43,12 @@ class LevelModel(AxisModel):
     @model_validator(mode="after")
     def _grouped(self) -> LevelModel:
         if not all(0 <= group < len(self.codes) for group in self.groups):
-            raise ValueError("has a group without a code")
+            raise ValueError("has a group that is not one of its codes")
         return self
 
 
 class ControlModel(_Frozen):
-    """A table that the cube was made to add up to. `axes` are the cube's, none where it is by groups of codes."""
+    """A control of the cube. `axes` are those of the cube, None where the control is by groups of codes."""
 
     name: str
     by: tuple[str, ...]
@@ -58,14 +58,14 @@ class ControlModel(_Frozen):
 
 
 class RakedModel(_Frozen):
-    """The variance of a query is times·(what least squares would leave) + share·(the estimate)²: simulated."""
+    """The simulated variance of a query of a raked cube: times·(GLS variance) + share·(estimate)²."""
 
     times: float
     share: float
 
 
 class CalibrationModel(_Frozen):
-    """How the cube was calibrated: what was asked for, what was done, and how well."""
+    """How the cube was calibrated: the declared method, the method used, and its convergence."""
 
     asked: Literal["regression", "rake"]
     done: Literal["regression", "rake"]
@@ -73,11 +73,11 @@ class CalibrationModel(_Frozen):
     cycles: int
     largest_gap: float
     problems: tuple[str, ...]
-    raked: tuple[RakedModel, ...] = ()  # the variance of queries of 0, 1, … variables, where it was raked
+    raked: tuple[RakedModel, ...] = ()  # of queries by 0, 1, … variables, if raked
 
 
 class SamplingModel(_Frozen):
-    """Where sampling variances come from: var(x) = a·x² + b·x, or deviations of replicates with noise."""
+    """The source of sampling variances: a variance function var(x) = a·x² + b·x, or noisy deviations of replicates."""
 
     kind: Literal["gvf", "replicates"]
     a: float = 0.0
@@ -93,36 +93,36 @@ class SamplingModel(_Frozen):
 
 
 class NoiseModel(_Frozen):
-    """Variance and fourth cumulant of the noise in one cell."""
+    """Variance and fourth cumulant of the noise in a cell."""
 
     variance: NonNegativeFloat
     fourth: float
 
 
-class WholeModel(_Frozen):
-    """Whole numbers beside the estimates: the sums that they could not keep."""
+class IntegersModel(_Frozen):
+    """Controlled rounding of the estimates: its exceptions."""
 
     problems: tuple[str, ...]
 
 
 class CubeModel(_Frozen):
-    """Everything about a cube but its cells."""
+    """The model of a cube: everything but its cells."""
 
     format: Literal["discreet-cube/1"] = "discreet-cube/1"
     cube: str
     simulation: bool
     form: Literal["dense", "sparse"]
-    measure: Literal["count", "total"]  # what queries are about
+    measure: Literal["count", "total"]  # the measure of queries
     estimate: str  # the column that queries add up
     axes: tuple[AxisModel, ...]
     levels: tuple[LevelModel, ...]
     variance: NonNegativeFloat  # of the noise in one cell of the measure, before calibration
     fourth: float  # its fourth cumulant
-    unit: NonNegativeFloat  # one step of it
-    counts: NoiseModel | None = None  # of counts beside totals
+    unit: NonNegativeFloat  # one step of that noise
+    counts: NoiseModel | None = None  # of counts, where totals are the measure
     controls: tuple[ControlModel, ...] = ()
     calibration: CalibrationModel | None = None
-    whole: WholeModel | None = None
+    whole: IntegersModel | None = None
     sampling: SamplingModel | None = None
 
     @model_validator(mode="after")
@@ -130,15 +130,15 @@ class CubeModel(_Frozen):
         names = [axis.name for axis in (*self.axes, *self.levels)]
         columns = [column for axis in self.axes for column in axis.columns]
         if not self.axes or len(set(names)) < len(names) or len(set(columns)) < len(columns):
-            raise ValueError("needs variables, each with a name and columns of its own")
+            raise ValueError("needs at least one variable, with distinct names and columns")
         if prod(self.shape) > LARGEST:
-            raise ValueError("has more cells than can be numbered")
+            raise ValueError("has more than 2^62 cells")
         places = range(len(self.axes))
         if any(v.axis not in places or len(v.groups) != len(self.axes[v.axis].codes) for v in self.levels):
-            raise ValueError("has a coarser variable that groups no axis")
+            raise ValueError("has a coarser level that does not match an axis")
         for control in self.controls:
             if not {*control.by} <= {*names} or not {*(control.axes or ())} <= {*places}:
-                raise ValueError("has a control by a variable that it lacks")
+                raise ValueError("has a control by an unknown variable")
         return self
 
     @property

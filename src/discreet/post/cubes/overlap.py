@@ -1,4 +1,4 @@
-"""Two tables of one cube: how many of the cube's cells each cell of one shares with each cell of the other."""
+"""The overlap matrix of two margins of one cube: the number of the cube's cells that cells of both have in common."""
 
 from __future__ import annotations
 
@@ -14,54 +14,53 @@ from discreet.domain import Numbers
 from discreet.post.cubes.margins import Axis, Floats, Margin
 
 
-def carried(steps: Floats, control: Margin, query: Margin) -> Floats:
-    """What steps of a control, each added to every cell of the cube in its total, add to the sums of a query."""
+def carry_steps(steps: Floats, control: Margin, query: Margin) -> Floats:
+    """The change of a query's sums if each step of a control is added to every cell of the cube in its total."""
     axes = by_place(query)
     overlap = Overlap.of(query.shape, axes, by_place(control))
-    found = np.empty(query.cells)
-    numbers = arranged(query, np.arange(query.cells, dtype=np.float64)).astype(np.int64)
-    table = overlap.spread(overlap.added_up(arranged(control, steps)))
-    found[numbers.reshape(-1)] = np.broadcast_to(table, numbers.shape).reshape(-1)
-    return found
+    sums = np.empty(query.cells)
+    numbers = arrange(query, np.arange(query.cells, dtype=np.float64)).astype(np.int64)
+    table = overlap.spread(overlap.added_up(arrange(control, steps)))
+    sums[numbers.reshape(-1)] = np.broadcast_to(table, numbers.shape).reshape(-1)
+    return sums
 
 
 def by_place(margin: Margin) -> list[Axis]:
-    """One axis for each of the cube's axes that the margin has, in its order. Two axes made of one are crossed."""
+    """One axis for each of the cube's axes that the margin has, in the cube's order. Two groupings of one axis are
+    crossed."""
     return [reduce(_crossed, [margin.axes[i] for i in numbers]) for numbers in _places(margin)]
 
 
-def arranged(margin: Margin, totals: Floats) -> Floats:
-    """A margin's totals, with the axes of `by_place`."""
+def arrange(margin: Margin, totals: Floats) -> Floats:
+    """A margin's totals as an array with the axes of `by_place`."""
     order = [i for numbers in _places(margin) for i in numbers]
     table: Floats = totals.reshape(margin.sizes).transpose(order)
     return table.reshape([axis.size for axis in by_place(margin)])
 
 
-def counts(axis: Axis) -> Numbers:
-    """How many codes each group has."""
+def group_sizes(axis: Axis) -> Numbers:
+    """The number of codes in each group."""
     return np.bincount(axis.groups, minlength=axis.size)
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """The groups of two axes that share codes: sums of a table by the second one's, as the first one has them."""
+class GroupPairs:
+    """Pairs of groups of two axes that share codes: maps a table by the second axis to the first."""
 
     size: int  # of the first axis
-    ours: Numbers  # its group, of each pair,
-    theirs: Numbers  # and the other's,
-    codes: Floats  # and how many they share
+    ours: Numbers  # the group of the first axis in each pair,
+    theirs: Numbers  # that of the second axis,
+    codes: Floats  # and the number of codes that they share
 
     def added_up(self, table: Floats, axis: int) -> Floats:
         """A table with the first axis in place of the second one."""
         before, after = table.shape[:axis], table.shape[axis + 1 :]
-        found = np.zeros((prod(before), self.size, prod(after)))
-        given = np.ascontiguousarray(table).reshape(len(found), -1, found.shape[2])
+        mapped = np.zeros((prod(before), self.size, prod(after)))
+        given = np.ascontiguousarray(table).reshape(len(mapped), -1, mapped.shape[2])
         # One after the other: the order, and so the last bit, is the same on any processor.
-        for ours, theirs, codes in zip(
-            self.ours, self.theirs, self.codes, strict=True
-        ):  # in this order on any processor
-            found[:, ours] += codes * given[:, theirs]
-        return found.reshape((*before, self.size, *after))
+        for ours, theirs, codes in zip(self.ours, self.theirs, self.codes, strict=True):
+            mapped[:, ours] += codes * given[:, theirs]
+        return mapped.reshape((*before, self.size, *after))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,31 +68,39 @@ class Overlap:
     """M_i M_j' of two margins with axes in the cube's order."""
 
     shared: tuple[int, ...]  # the cube's axes that both have
-    lost: tuple[tuple[int, Pairs], ...]  # axes of j alone: added up, each group as often as it has codes
-    kept: tuple[Floats | Pairs, ...]  # axes of both: a diagonal, or which groups share codes
-    shape: tuple[int, ...]  # what is left, beside the axes of i alone
+    summed_out: tuple[
+        tuple[int, GroupPairs], ...
+    ]  # axes of j alone: summed, each group weighted by its number of codes
+    common: tuple[Floats | GroupPairs, ...]  # axes of both: a diagonal, or pairs of groups that share codes
+    shape: tuple[int, ...]  # sizes of the axes of both, 1 for the axes of i alone
     weight: Floats  # of the axes of i alone, and of those of neither
 
     @classmethod
     def of(cls, shape: tuple[int, ...], a: Sequence[Axis], b: Sequence[Axis]) -> Overlap:
         of_a, of_b = {axis.place: axis for axis in a}, {axis.place: axis for axis in b}
-        lost = [(i, _together(axis)) for i, axis in enumerate(b) if axis.place not in of_a]
-        kept = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
-        alone = [counts(axis) if axis.place not in of_b else np.ones(1) for axis in a]
+        summed_out = [(i, _together(axis)) for i, axis in enumerate(b) if axis.place not in of_a]
+        common = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
+        alone = [group_sizes(axis) if axis.place not in of_b else np.ones(1) for axis in a]
         left = tuple(axis.size if axis.place in of_b else 1 for axis in a)
         shared = tuple(place for place in of_a if place in of_b)
-        return cls(shared, tuple(lost[::-1]), tuple(kept), left, multiplied(alone) * others(shape, [*a, *b]))
+        return cls(
+            shared,
+            tuple(summed_out[::-1]),
+            tuple(common),
+            left,
+            outer_product(alone) * other_combinations(shape, [*a, *b]),
+        )
 
     def added_up(self, table: Floats) -> Floats:
-        """A table of j, without the axes that i lacks."""
-        for i, times in self.lost:
+        """A table of j, summed over the axes that i lacks."""
+        for i, times in self.summed_out:
             table = times.added_up(table, i).squeeze(i)
         return table
 
     def spread(self, table: Floats) -> Floats:
-        """From the axes that both have to those of i."""
-        for i, factor in enumerate(self.kept):
-            if isinstance(factor, Pairs):
+        """Maps a table by the shared axes to the axes of i."""
+        for i, factor in enumerate(self.common):
+            if isinstance(factor, GroupPairs):
                 table = factor.added_up(table, i)
             else:
                 table = table * factor.reshape([-1 if i == k else 1 for k in range(table.ndim)])
@@ -101,35 +108,35 @@ class Overlap:
         return result
 
 
-def _both(a: Axis, b: Axis) -> Floats | Pairs:
+def _both(a: Axis, b: Axis) -> Floats | GroupPairs:
     if np.array_equal(a.groups, b.groups) and a.size == b.size:
-        return counts(a).astype(np.float64)
+        return group_sizes(a).astype(np.float64)
     pairs, codes = np.unique(a.groups * b.size + b.groups, return_counts=True)
-    return Pairs(a.size, pairs // b.size, pairs % b.size, codes.astype(np.float64))
+    return GroupPairs(a.size, pairs // b.size, pairs % b.size, codes.astype(np.float64))
 
 
-def _together(axis: Axis) -> Pairs:
-    """All groups as one."""
-    return Pairs(1, np.zeros(axis.size, np.int64), np.arange(axis.size), counts(axis).astype(np.float64))
+def _together(axis: Axis) -> GroupPairs:
+    """All groups merged into one."""
+    return GroupPairs(1, np.zeros(axis.size, np.int64), np.arange(axis.size), group_sizes(axis).astype(np.float64))
 
 
-def multiplied(vectors: Sequence[NDArray[np.generic]]) -> Floats:
+def outer_product(vectors: Sequence[NDArray[np.generic]]) -> Floats:
     """The outer product."""
     table: Floats = reduce(np.multiply.outer, vectors, np.ones(()))
     return table
 
 
-def others(shape: tuple[int, ...], axes: Sequence[Axis]) -> int:
-    """How many combinations of codes the axes have that are not among these."""
+def other_combinations(shape: tuple[int, ...], axes: Sequence[Axis]) -> int:
+    """The number of combinations of codes of the cube's other axes."""
     return prod(size for place, size in enumerate(shape) if place not in {axis.place for axis in axes})
 
 
 def _places(margin: Margin) -> list[list[int]]:
-    """The margin's own numbers of the axes made of each of the cube's axes, in the cube's order."""
-    found: dict[int, list[int]] = {}
+    """The positions of the margin's axes for each of the cube's axes, in the cube's order."""
+    positions: dict[int, list[int]] = {}
     for i, axis in sorted(enumerate(margin.axes), key=lambda numbered: numbered[1].place):
-        found.setdefault(axis.place, []).append(i)
-    return list(found.values())
+        positions.setdefault(axis.place, []).append(i)
+    return list(positions.values())
 
 
 def _crossed(a: Axis, b: Axis) -> Axis:

@@ -74,14 +74,14 @@ def test_no_neighbours_lose_more_than_epsilon(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=name)
 def test_no_job_and_no_small_establishment_loses_more_than_epsilon(mechanism: Mechanism) -> None:
-    jobs = [1] if mechanism.hides == "job" else [1, 7, 19]
+    jobs = [1] if mechanism.protects == "job" else [1, 7, 19]
     found = [losses(mechanism, (n, 0), (n + j, 0)).worst for n in (0, 500) for j in jobs]
     assert max(found) <= float(mechanism.epsilon) + SLACK
     assert max(found) >= 0.94 * float(mechanism.epsilon)
 
 
 @pytest.mark.parametrize("mechanism", [SOME[0], SOME[8], SOME[9], SOME[13], SOME[15], SOME[18], *DISCRETE], ids=name)
-def test_floats_and_balls_agree(mechanism: Mechanism) -> None:
+def test_floats_and_intervals_agree(mechanism: Mechanism) -> None:
     for one, other in [p for p in neighbours(alpha_of(mechanism)) if p[0][0] in (0, 10, 5100)][::4]:
         exact, floats = losses(mechanism, one, other), float_losses(mechanism, one, other)
         assert floats.forth == pytest.approx(exact.forth, abs=1e-10)
@@ -142,7 +142,7 @@ def test_no_neighbours_lose_more_than_delta(mechanism: SmoothLaplace) -> None:
         assert worst >= 0.95 * float(mechanism.delta)
 
 
-def test_the_hockey_stick_of_balls_is_the_sum() -> None:
+def test_the_hockey_stick_divergence_is_the_sum() -> None:
     mechanism = SOME_DELTAS[0]
     for one, other in (((100, 100), (110, 110)), ((5020, 20), (5022, 22))):
         summed = summed_delta(distribution(mechanism, one), distribution(mechanism, other), 2.0, 20_000)
@@ -157,7 +157,8 @@ def test_the_hockey_stick_of_balls_is_the_sum() -> None:
 
 
 def workers(d: int) -> tuple[list[Cell], list[Cell]]:
-    """003, Theorem 7.5: 100 workers in d cells grow to 110, all ten in a cell of one; S from the total size."""
+    """Haney et al. 2017, Theorem 7.5: 100 workers in d cells grow to 110, all ten in a cell of one; S from the total
+    size."""
     before = [1, 100 - (d - 1), *[1] * (d - 2)]
     after = [before[0] + 10, *before[1:]]
     return [(n, 100) for n in before], [(n, 110) for n in after]

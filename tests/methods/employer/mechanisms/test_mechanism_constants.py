@@ -11,7 +11,7 @@ from flint import arb, ctx
 from scipy import integrate, optimize
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms.joint import Joint, joint_constant, supremum
+from discreet.methods.employer.mechanisms.joint import JointLossBound, joint_constant, supremum
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
@@ -64,7 +64,7 @@ def test_a_smaller_joint_constant_is_not_certain() -> None:
     """Also where wide boxes have no finite bound at first: they must count as unknown, not as small."""
     for alpha, epsilon, gamma in ((TENTH, TWO, F(4)), (FIFTH, TWO, F(13, 4)), (TENTH, F(20), F(4)), (F(1), F(3), F(3))):
         c = SmoothGamma(alpha, epsilon, gamma=gamma).constant
-        joint = Joint(gamma, alpha, epsilon)
+        joint = JointLossBound(gamma, alpha, epsilon)
         assert joint.certain(c)
         assert joint.certain(2 * c)
         assert not joint.certain(c * (1 - F(1, 10**8)))
@@ -74,7 +74,7 @@ def test_a_smaller_joint_constant_is_not_certain() -> None:
 
 def test_the_supremum_of_one_loss() -> None:
     """Against scipy; and what lies beyond W is below ε."""
-    joint = Joint(F(4), TENTH, TWO)
+    joint = JointLossBound(F(4), TENTH, TWO)
     shift = F(7, 8)
     with ctx.workprec(128):
         for loss in joint.losses(shift):
@@ -108,7 +108,7 @@ def test_means_are_as_documented() -> None:
 
 
 def real_delta(r: float, shift: float, epsilon: float) -> float:
-    """∫ max(p − e^ε·q, 0), the larger of both directions, for Laplace distributions of scales 1 and r, `shift` apart."""
+    """∫ max(p − e^ε·q, 0), the larger direction, for Laplace distributions of scales 1 and r, `shift` apart."""
     # Between the kinks and crossings (found on a fine grid) the integrand is smooth.
     z = np.linspace(-60 * r, 60 * r, 1_200_001)
     narrow, wide = np.exp(-np.abs(z)) / 2, np.exp(-np.abs(z - shift) / r) / (2 * r)
@@ -148,7 +148,7 @@ def test_the_formula_of_delta_is_refused_where_it_does_not_hold() -> None:
         exact_delta(F(9), F(5, 2), F(1, 2))
 
 
-def test_several_cells_pay_for_their_dilations() -> None:
+def test_dilations_of_several_cells_add_up() -> None:
     for d in (2, 8):
         distribution = LaplacePareto(TENTH, TWO, cells=d)
         g, c = float(distribution.shape), float(distribution.constant)

@@ -1,4 +1,4 @@
-"""Draws: the slow reference bit by bit, one function of the cell's number, the claimed distribution and none near it."""
+"""Draws equal a slow reference, depend on the cell's number only, and have the claimed distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.methods.employer.mechanisms import LARGEST, Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
-from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth import SmoothMechanism
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from support.goodness_of_fit import ACCEPT, REJECT, shape
@@ -45,10 +45,10 @@ def name(mechanism: Mechanism) -> str:
 
 
 def reference(mechanism: Mechanism, count: int, largest: int, cell: int) -> int:
-    """By balls alone, one cell at a time."""
+    """By interval arithmetic alone, one cell at a time."""
     word, second = fixed_stream().block(cell)
     more = iter([second, *[0] * 8])
-    if isinstance(mechanism, Smooth):
+    if isinstance(mechanism, SmoothMechanism):
         p, q = mechanism.alpha.numerator, mechanism.alpha.denominator
         drawn = count + mechanism.noise.rounding.resolve(word, more, max(p * largest, q))
     elif isinstance(mechanism, LogLaplace):
@@ -100,7 +100,7 @@ def tails(mechanism: Mechanism, cell: tuple[int, int], factor: float) -> object:
 
 def stretched(mechanism: Mechanism, cell: tuple[int, int], factor: float):  # type: ignore[no-untyped-def]
     match mechanism:
-        case Smooth():
+        case SmoothMechanism():
             return distribution(mechanism, cell, c=factor * float(mechanism.constant))
         case LogLaplace():
             return log_laplace(
@@ -111,7 +111,7 @@ def stretched(mechanism: Mechanism, cell: tuple[int, int], factor: float):  # ty
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-def test_accepts_the_law_and_rejects_its_neighbours(mechanism: Mechanism) -> None:
+def test_accepts_the_distribution_and_rejects_similar_ones(mechanism: Mechanism) -> None:
     n, cell = 60_000, (700, 300)
     counts, largest = np.full(n, cell[0], dtype=np.int64), np.full(n, cell[1], dtype=np.int64)
     errors = mechanism.draw(counts, largest, fixed_stream("mechanisms"), 0) - counts

@@ -1,4 +1,4 @@
-"""What can be asked for: exact parameters, the regions, the smallest ε, pickles and equality."""
+"""Admissible parameters: exact values, the regions, the smallest ε, pickles and equality."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def everything() -> list[Mechanism]:
     ]
 
 
-def test_each_says_what_it_is() -> None:
-    found = [(m.name, m.hides, m.epsilon, m.delta) for m in everything()]
+def test_each_describes_itself() -> None:
+    found = [(m.name, m.protects, m.epsilon, m.delta) for m in everything()]
     assert found == [
         ("laplace-pareto", "size", TWO, 0),
         ("smooth-gamma", "size", TWO, 0),
@@ -50,9 +50,9 @@ def test_each_says_what_it_is() -> None:
         ("geometric", "job", TWO, 0),
         ("truncated", "establishment", TWO, 0),
     ]
-    assert [m.in_words()[:9] for m in everything()] == [*["count + 0", "count + 1", "count + 3", "count + 0"],
-                                                        "(count + ", "count + t", "count + t"]  # fmt: skip
-    assert LogLaplace(TENTH, TWO, unbiased=False).in_words().endswith("biased upwards; rounded to integers")
+    assert [m.describe()[:9] for m in everything()] == [*["count + 0", "count + 1", "count + 3", "count + 0"],
+                                                        "(count + ", "count + d", "count + d"]  # fmt: skip
+    assert LogLaplace(TENTH, TWO, unbiased=False).describe().endswith("biased upwards; rounded to integers")
 
 
 def test_a_used_one_pickles_and_is_equal_to_a_fresh_one() -> None:
@@ -138,7 +138,7 @@ LEAST: list[tuple[Callable[[Fraction], Mechanism], Fraction, float]] = [
 
 
 @pytest.mark.parametrize(("make", "smallest", "bound"), LEAST)
-def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
+def test_the_smallest_epsilon_is_admissible_and_not_much_larger_than_the_bound(
     make: Callable[[Fraction], Mechanism], smallest: Fraction, bound: float
 ) -> None:
     assert bound < smallest <= bound * 1.002
@@ -149,7 +149,7 @@ def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
     mechanism.margin(F(9, 10), counts)  # its noise exists
     with pytest.raises(ParameterError) as error:
         make(smallest * F(99, 100))
-    assert f"The smallest epsilon here is {format_exact(smallest)}" in str(error.value)
+    assert f"The smallest admissible epsilon is {format_exact(smallest)}" in str(error.value)
 
 
 @examples(40)
@@ -165,7 +165,7 @@ def test_the_smallest_epsilon_is_admissible_everywhere(alpha: Fraction, cells: i
 
 
 def test_the_printed_constants_are_refused_where_they_do_not_keep_their_delta() -> None:
-    """003, Lemma 9.1 fails for α = .2, δ = 1e-20: at the smallest ε it allows, the exact δ is 2.0e-20."""
+    """Haney et al. 2017, Lemma 9.1 fails for α = .2, δ = 1e-20: at the smallest ε it allows, the exact δ is 2.0e-20."""
     alpha, delta = F(1, 5), F(1, 10**20)
     claimed = 2 * log(1e20) * log(1.2)
     smallest = SmoothLaplace.least_epsilon(alpha, delta, constants="printed")

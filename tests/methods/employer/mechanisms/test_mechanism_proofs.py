@@ -1,4 +1,4 @@
-"""Beside each mechanism lies its proof, and what the proofs compute is executed."""
+"""Each mechanism has its proof next to it, and the computations in the proofs are executed."""
 
 import doctest
 import re
@@ -19,7 +19,7 @@ def test_every_mechanism_has_its_proof() -> None:
         text = path.read_text(encoding="utf-8")
         for heading in ("What goes in", "hat comes out", "Reference"):
             assert re.search(rf"^## .*{heading}", text, re.MULTILINE), f"{path.name} lacks '{heading}'"
-        assert re.search(r"^## (Why it is private|How, and how sure)", text, re.MULTILINE), path.name
+        assert re.search(r"^## (Why it is private|Method and accuracy)", text, re.MULTILINE), path.name
 
 
 @pytest.mark.parametrize("path", PROOFS, ids=lambda p: p.stem)

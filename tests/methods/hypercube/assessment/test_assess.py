@@ -1,4 +1,4 @@
-"""The post-perturbation assessment, and what the command line says about cubes."""
+"""The post-perturbation assessment, and messages of the commands for cubes."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ def test_the_report_is_confidential_and_compares_with_the_records(
     truth = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000).groupby(records["strength"]).sum() / 10
     shown = discreet.open_cube(out).table(["strength"])
     mine = [abs(value - truth[code]) for code, value in zip(shown.codes[0], shown.estimate, strict=True)]
-    table = next(t for t in found.found.tables if t.axes == (1,))
+    table = next(t for t in found.assessment.tables if t.axes == (1,))
     assert table.estimates.mean_abs == pytest.approx(np.mean(mine))
     # The true side's errors are raw replication, (4/R) Σ (θ_r − θ)², which never leaves.
     assert table.errors is not None
     assert found.lines[1] == UNTIED
     assert UNTIED in report
-    assert not any("hardly" in line for line in found.lines)
+    assert not any("probably not" in line for line in found.lines)
     assert any(line.startswith("1 variable:") for line in found.lines)
-    assert "simulated cube (ε = 2 for a record, not calibrated)" in report
+    assert "simulated cube (ε = 2 per record, not calibrated)" in report
     assert "occupation × strength" in (tmp_path / "report" / "association.svg").read_text()
     assert {path.name for path in found.files} >= {"report.md", "report.html", "overlap.svg", "interactive.svg"}
     assert REPLICATES > 1
 
 
 def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None:
-    """√(effect · Σ w²), w as it counts: on the grid, at most `max`."""
+    """√(design effect · Σ w²), w as used: on the grid, at most `max`."""
     made = SurveyAgency(tmp_path / "survey")
-    out = made.run(weights=WEIGHTS, squares={"epsilon": "50", "tables": [["strength"]], "effect": "1.5"})
+    out = made.run(weights=WEIGHTS, squared_weights={"epsilon": "50", "tables": [["strength"]], "design_effect": "1.5"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     records = pq.read_table(made.folder / "quotes.parquet").to_pandas()
     weight = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000) / 10
     errors = np.sqrt(1.5 * (weight**2).groupby(records["strength"]).sum())
@@ -80,7 +80,7 @@ def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
     out = made.run(weights=WEIGHTS, replicates={**TABLES, "factor": "1"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     exactly = exact(pq.read_table(made.folder / "quotes.parquet"))
     deviations = exactly.d.reshape(*SHAPE, REPLICATES).sum(axis=(0, 2)) / 10
     errors = np.sqrt((deviations**2).mean(axis=1))
@@ -90,7 +90,7 @@ def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
     assert table.errors.mean_abs == pytest.approx(np.abs(shown.se - errors).mean())
 
 
-def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> None:
+def test_records_other_than_those_of_the_release_cause_a_warning(tmp_path: Path) -> None:
     made = SurveyAgency(tmp_path / "survey")
     out = made.run(**ALL)
     made.write(quotes().slice(0, 100))
@@ -98,18 +98,20 @@ def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> 
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )
     assert found.lines[1] == UNTIED
-    assert "hardly those that it was made of" in found.lines[2]
+    assert "probably not the records of the release" in found.lines[2]
     assert found.lines[2] in (tmp_path / "report" / "report.md").read_text()
 
 
 def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
     made = SurveyAgency(tmp_path / "survey")
     (made.folder / "total.csv").write_text("total\n90000\n")
-    out = made.run(weights=WEIGHTS, controls=[{"name": "all", "by": [], "file": "total.csv", "provenance": "invented"}])
+    out = made.run(
+        weights=WEIGHTS, controls=[{"name": "all", "by": [], "file": "total.csv", "provenance": "synthetic"}]
+    )
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )
-    assert not any("hardly" in line for line in found.lines)
+    assert not any("probably not" in line for line in found.lines)
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -118,17 +120,17 @@ def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> N
     out = made.run(controls=CONTROLS, form=form)
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     truth = exact(pq.read_table(made.folder / "quotes.parquet")).n.reshape(SHAPE)
     shown = discreet.open_cube(out).table(["occupation", "outdoors"]).estimate
     table = next(one for one in found.tables if one.axes == (0, 2))
     assert table.estimates.mean_abs == pytest.approx(np.abs(shown - truth.sum(axis=1).reshape(-1)).mean())
 
 
-def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) -> None:
+def test_without_protected_counts_it_says_why_nothing_is_publishable(tmp_path: Path) -> None:
     made = SurveyAgency(tmp_path / "survey")
-    squares = {"epsilon": "5", "tables": [["strength"]], "effect": "1"}
-    out = made.run(epsilon=None, weights=WEIGHTS, squares=squares)
+    squares = {"epsilon": "5", "tables": [["strength"]], "design_effect": "1"}
+    out = made.run(epsilon=None, weights=WEIGHTS, squared_weights=squares)
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )
@@ -142,8 +144,8 @@ def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )
-    assert all(one.estimates.mean_abs == 0 for one in found.found.dimensions)  # so large an epsilon changes nothing
-    assert all(one.published is None for one in found.found.dimensions)
+    assert all(one.estimates.mean_abs == 0 for one in found.assessment.dimensions)
+    assert all(one.published is None for one in found.assessment.dimensions)
 
 
 def test_what_is_refused(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
@@ -157,16 +159,16 @@ def test_what_is_refused(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> N
     with pytest.raises(SpecError, match="no cube 'other'"):
         assess(spec, str(out), tmp_path / "new", AssessmentOptions(table="other"))
     other = made.open(epsilon="3").spec
-    with pytest.raises(PublishError, match="not made by this declaration"):
+    with pytest.raises(PublishError, match="published from another declaration"):
         assess(other, str(out), tmp_path / "new", AssessmentOptions())
     with pytest.raises(PublishError, match="no manifest"):
         assess(spec, str(tmp_path), tmp_path / "new", AssessmentOptions())
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(("option", "said"), [("--limit", "near zero"), ("--cv", "coefficient of variation")])
+@pytest.mark.parametrize(("option", "said"), [("--limit", "near-zero limit"), ("--cv", "coefficient of variation")])
 @pytest.mark.parametrize("value", ["-1", "0"])
-def test_numbers_that_make_no_sense_are_refused(
+def test_invalid_options_are_refused(
     survey: tuple[SurveyAgency, Path], tmp_path: Path, option: str, said: str, value: str
 ) -> None:
     made, out = survey
@@ -177,10 +179,10 @@ def test_numbers_that_make_no_sense_are_refused(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_release_without_a_cube_is_told_so(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
+def test_a_release_without_a_cube_is_refused(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
     made, out = survey
     spec = made.open(method="counts").spec
-    with pytest.raises(SpecError, match="no table of method hypercube"):
+    with pytest.raises(SpecError, match="no table with `method: hypercube`"):
         assess(spec, str(out), tmp_path / "new", AssessmentOptions())
 
 
@@ -204,7 +206,7 @@ def test_the_command_line_answers_queries(survey: tuple[SurveyAgency, Path], tmp
     ("arguments", "said"),
     [
         (["--by", "colour"], "no variable 'colour'"),
-        (["--where", "strength=huge"], "'huge' is no code"),
+        (["--where", "strength=huge"], "'huge' is not a code"),
         (["--where", "strength"], "write NAME=VALUE"),
         (["--by", "occupation", "--by", "major"], "same variable"),
         (["--cube", "other"], "no cube 'other'"),

@@ -1,4 +1,4 @@
-"""What `discreet query` says around its table, and what `discreet plan` and `run` say of cubes."""
+"""The text of `discreet query` around its table, and of `discreet plan` and `run` about cubes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def query(folder: Path, *arguments: str) -> Any:
         (
             {"weights": WEIGHTS, "replicates": DEVIATIONS},
             "cube: protected weighted total, column 'total'.",
-            "noise and sampling (8 replicates of every cell)",
+            "noise and sampling (8 noisy replicates of every cell)",
         ),
         (
             {"controls": EXACT},
@@ -58,7 +58,7 @@ def test_a_query_says_what_it_shows(survey: SurveyAgency, changes: dict[str, Any
     found = query(folder, "--by", "strength")
     lines = found.stdout.splitlines()
     assert lines[0] == title
-    assert lines[1].startswith(f"Standard errors are those of {errors}")
+    assert lines[1].startswith(f"Standard errors and intervals cover {errors}")
     assert lines[3].split()[:2] == ["strength", "estimate"]
     assert len(lines) == 4 + 3
     caveats = next(table.guarantee.caveats for table in read(folder).tables if table.name == "cube")
@@ -91,7 +91,7 @@ def test_an_upper_bound_is_called_one(survey: SurveyAgency) -> None:
     assert cli_cubes.title(bound, ())[1].endswith("fitted through 5 cells, an upper bound).")
 
 
-def test_raking_that_fell_back_is_told_by_run_and_query(survey: SurveyAgency) -> None:
+def test_run_and_query_report_raking_that_fell_back(survey: SurveyAgency) -> None:
     few = {"by": "rake", "cycles": 1, "tolerance": "1e-12", "runs": 2}
     crossed = [
         {"name": "a", "by": ["occupation", "strength"], "epsilon": "1"},
@@ -102,9 +102,10 @@ def test_raking_that_fell_back_is_told_by_run_and_query(survey: SurveyAgency) ->
     found = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--simulation", "x"])
     assert found.exit_code == 0, found.output
     assert (
-        "cube: raking did not meet the controls: least squares instead; see cube.simulation.model.json." in found.stdout
+        "cube: raking did not meet the controls, least squares were used; see cube.simulation.model.json."
+        in found.stdout
     )
-    assert "by least squares, for raking did not meet them." in query(out).stdout.splitlines()[0]
+    assert "by least squares, since raking did not meet them." in query(out).stdout.splitlines()[0]
     assert cli_cubes.afterwards(read(out), str(out / "elsewhere")) == []
     assert release.spec.tables
 
@@ -114,10 +115,14 @@ def test_plan_says_what_is_not_protected_and_what_is_public(survey: SurveyAgency
     public = {"name": "p", "by": ["outdoors"], "file": "public.csv", "provenance": "census"}
     for form in ("dense", "sparse"):
         plan = survey.open(controls=[*EXACT, public], form=form).plan()
-        assert [table.cost for table in plan.tables] == ["epsilon 2", "no epsilon: not protected", "public, no cost"]
+        assert [table.cost for table in plan.tables] == [
+            "epsilon 2",
+            "no epsilon: not protected",
+            "public, no privacy loss",
+        ]
     lines = str(survey.open(controls=[*EXACT, public, CONTROLS[0]]).plan()).splitlines()
     assert "  cube_c: strength (3) = 3 cells, no epsilon: not protected" in lines
-    assert "  cube_p: outdoors (2) = 2 cells, public, no cost" in lines
+    assert "  cube_p: outdoors (2) = 2 cells, public, no privacy loss" in lines
     assert "  cube_occupations: occupation (5) = 5 cells, epsilon 1, part of cube's" in lines
 
 

@@ -15,17 +15,17 @@ from scipy.stats.contingency import association
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.measures import (
     Differences,
-    Moves,
+    NearZeroChanges,
     Overlaps,
     PublicationRule,
-    PublishedCells,
+    PublishableCells,
     cramers_v,
     differences,
     hellinger,
-    moves,
+    near_zero_changes,
     overlap,
     overlaps,
-    published,
+    publishable_cells,
 )
 
 TRUE = np.array([0.0, 0.4, -0.4, 3.0, 10.0])
@@ -44,39 +44,39 @@ def pairs(table: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_moves_by_hand() -> None:
-    found = moves(TRUE, SHOWN, 0.5)
-    assert found == Moves(cells=5, near_zero=3, to_nonzero=2, to_zero=1)
-    assert found.risen == pytest.approx(2 / 3)
-    assert found.fallen == 0.5
+    found = near_zero_changes(TRUE, SHOWN, 0.5)
+    assert found == NearZeroChanges(cells=5, near_zero=3, to_nonzero=2, to_zero=1)
+    assert found.share_to_nonzero == pytest.approx(2 / 3)
+    assert found.share_to_zero == 0.5
 
 
 def test_the_limit_itself_is_not_near_zero() -> None:
-    assert moves(np.array([0.5, -0.5]), np.array([0.0, 0.49]), 0.5) == Moves(2, 0, 0, 2)
+    assert near_zero_changes(np.array([0.5, -0.5]), np.array([0.0, 0.49]), 0.5) == NearZeroChanges(2, 0, 0, 2)
 
 
 def test_shares_of_no_cells_are_unknown() -> None:
-    assert isnan(moves(np.ones(2), np.ones(2), 0.5).risen)
-    assert isnan(moves(np.zeros(2), np.ones(2), 0.5).fallen)
+    assert isnan(near_zero_changes(np.ones(2), np.ones(2), 0.5).share_to_nonzero)
+    assert isnan(near_zero_changes(np.zeros(2), np.ones(2), 0.5).share_to_zero)
 
 
 @given(TABLES, st.integers(0, 99))
 def test_going_back_moves_the_cells_back(table: np.ndarray, seed: int) -> None:
     true, shown = pairs(table, seed)
-    there, back = moves(true, shown, 1.0), moves(shown, true, 1.0)
+    there, back = near_zero_changes(true, shown, 1.0), near_zero_changes(shown, true, 1.0)
     assert (there.to_nonzero, there.to_zero) == (back.to_zero, back.to_nonzero)
-    assert moves(true, true, 1.0).to_nonzero == moves(true, true, 1.0).to_zero == 0
+    assert near_zero_changes(true, true, 1.0).to_nonzero == near_zero_changes(true, true, 1.0).to_zero == 0
     assert there.near_zero - there.to_nonzero + there.to_zero == back.near_zero
 
 
 def test_pooled_moves_are_those_of_all_cells() -> None:
-    parts = [moves(TRUE[:2], SHOWN[:2], 0.5), moves(TRUE[2:], SHOWN[2:], 0.5)]
-    assert Moves.pooled(parts) == moves(TRUE, SHOWN, 0.5)
+    parts = [near_zero_changes(TRUE[:2], SHOWN[:2], 0.5), near_zero_changes(TRUE[2:], SHOWN[2:], 0.5)]
+    assert NearZeroChanges.pooled(parts) == near_zero_changes(TRUE, SHOWN, 0.5)
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, np.inf, nan])
 def test_a_limit_is_positive(limit: float) -> None:
-    with pytest.raises(ParameterError, match="positive limit"):
-        moves(TRUE, SHOWN, limit)
+    with pytest.raises(ParameterError, match="limit must be positive"):
+        near_zero_changes(TRUE, SHOWN, limit)
 
 
 # --- publishable
@@ -101,9 +101,9 @@ def test_rule_by_hand() -> None:
 
 def test_published_by_hand() -> None:
     before, after = np.array([True, True, False, False, False]), np.array([True, False, True, True, False])
-    assert published(before, after) == PublishedCells(cells=5, before=2, after=3, gained=2, lost=1)
-    halves = [published(before[:2], after[:2]), published(before[2:], after[2:])]
-    assert PublishedCells.pooled(halves) == published(before, after)
+    assert publishable_cells(before, after) == PublishableCells(cells=5, before=2, after=3, gained=2, lost=1)
+    halves = [publishable_cells(before[:2], after[:2]), publishable_cells(before[2:], after[2:])]
+    assert PublishableCells.pooled(halves) == publishable_cells(before, after)
 
 
 # --- differences
@@ -178,7 +178,7 @@ def test_cramers_v_takes_negative_cells_as_zero_and_keeps_the_declared_scale() -
 def test_cramers_v_needs_two_rows_and_columns_and_something_positive() -> None:
     assert isnan(cramers_v(np.ones((1, 4))))
     assert isnan(cramers_v(np.full((2, 2), -1.0)))
-    with pytest.raises(ParameterError, match="two variables"):
+    with pytest.raises(ParameterError, match="two-way table"):
         cramers_v(np.ones(4))
 
 
@@ -256,15 +256,17 @@ def test_no_interval_anywhere_has_no_mean() -> None:
 
 
 def test_an_interval_begins_before_it_ends() -> None:
-    with pytest.raises(ParameterError, match="ends before it begins"):
+    with pytest.raises(ParameterError, match="upper limit below its lower limit"):
         overlap(ends((1, 0)), ends((0, 1)))
 
 
 # --- input
 
 
-@pytest.mark.parametrize("measure", [lambda x, y: moves(x, y, 1.0), lambda x, y: differences(x, y, 1.0), hellinger])
+@pytest.mark.parametrize(
+    "measure", [lambda x, y: near_zero_changes(x, y, 1.0), lambda x, y: differences(x, y, 1.0), hellinger]
+)
 @pytest.mark.parametrize(("true", "shown"), [(np.ones(3), np.ones(2)), (np.ones(0), np.ones(0))])
 def test_sides_of_other_cells_are_refused(measure: Any, true: np.ndarray, shown: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match="same cells"):
+    with pytest.raises(ParameterError, match="differ in their cells"):
         measure(true, shown)

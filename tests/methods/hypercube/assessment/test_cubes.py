@@ -1,4 +1,4 @@
-"""A cube over all its tables: which are looked at, how they are pooled, and what perturbing each of them costs."""
+"""Assessment of a cube over its tables: their selection and pooling, and the comparison with interactive noise."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from discreet.methods.hypercube.assessment.comparison import (
     Comparison,
     ErrorLine,
     compare,
-    shared,
+    split_noise,
 )
 from discreet.methods.hypercube.assessment.cubes import (
     Assessment,
-    Dimension,
-    Side,
+    CubeEstimates,
+    DimensionSummary,
     TableAssessment,
     assess,
     replicate_errors,
@@ -35,14 +35,14 @@ from discreet.methods.hypercube.assessment.cubes import (
     summed,
     tables,
 )
-from discreet.methods.hypercube.assessment.measures import PublicationRule, differences, hellinger, moves
+from discreet.methods.hypercube.assessment.measures import PublicationRule, differences, hellinger, near_zero_changes
 from discreet.methods.hypercube.assessment.plots import (
-    FALLEN,
     NAMED,
-    RISEN,
+    TO_NONZERO,
+    TO_ZERO,
     association_plot,
     error_plot,
-    moves_plot,
+    near_zero_plot,
     overlap_plot,
 )
 from discreet.methods.hypercube.assessment.report import (
@@ -51,7 +51,7 @@ from discreet.methods.hypercube.assessment.report import (
     association,
     comparison_blocks,
     comparison_title,
-    moved_most,
+    largest_changes,
     numbers,
 )
 from discreet.noise.key import public_stream
@@ -83,7 +83,12 @@ def assessed() -> Assessment:
     def errors(margin: Margin) -> Floats:
         return np.sqrt(sampling(margin) ** 2 + LAW.variance() * WEIGHT**2 * CELLS / margin.cells)
 
-    return assess(Side(SHAPE, true, TRUE, sampling), Side(SHAPE, shown, noisy(), errors), 10.0, PublicationRule(5, 0.4))
+    return assess(
+        CubeEstimates(SHAPE, true, TRUE, sampling),
+        CubeEstimates(SHAPE, shown, noisy(), errors),
+        10.0,
+        PublicationRule(5, 0.4),
+    )
 
 
 @cache
@@ -158,7 +163,7 @@ def test_a_table_is_measured_as_by_hand() -> None:
     table = next(one for one in assessed().tables if one.axes == (0, 2))
     true, shown = ((cube.reshape(SHAPE) * WEIGHT).sum(axis=(1, 3)).reshape(-1) for cube in (COUNTS, noisy()))
     assert table.estimates == differences(true, shown, 10.0)
-    assert table.moves == moves(true, shown, 10.0)
+    assert table.zero_changes == near_zero_changes(true, shown, 10.0)
     assert table.hellinger == hellinger(true, shown)
     replicated = np.array([one.reshape(SHAPE).sum(axis=(1, 3)).reshape(-1) for one in REPLICATES])
     sampling = np.sqrt(4 / 8 * ((replicated - true) ** 2).sum(axis=0))
@@ -176,7 +181,7 @@ def test_a_dimension_is_its_tables_together() -> None:
     found = assessed()
     mine = [table for table in found.tables if table.dimension == 2]
     two = found.dimensions[1]
-    assert two.moves.cells == sum(table.moves.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
+    assert two.zero_changes.cells == sum(table.zero_changes.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
     cells = [table.estimates.cells for table in mine]
     assert two.estimates.mean_abs == pytest.approx(np.average([t.estimates.mean_abs for t in mine], weights=cells))
     assert two.hellinger == pytest.approx(np.mean([table.hellinger for table in mine]))
@@ -185,14 +190,14 @@ def test_a_dimension_is_its_tables_together() -> None:
 
 
 def test_a_cube_is_itself() -> None:
-    side = Side(
+    side = CubeEstimates(
         SHAPE,
         TRUE,
         TRUE,
         replicate_errors(SHAPE, TRUE * WEIGHT, REPLICATES),
     )
     for table in assess(side, side, 0.5, PublicationRule(3, 0.5)).tables:
-        assert table.moves.to_zero == table.moves.to_nonzero == 0
+        assert table.zero_changes.to_zero == table.zero_changes.to_nonzero == 0
         assert table.estimates.largest == table.hellinger == 0
         assert table.errors is not None
         assert table.errors.largest == 0
@@ -207,14 +212,14 @@ def test_a_cube_is_itself() -> None:
 def test_a_sparse_side_is_the_dense_one() -> None:
     cells = np.flatnonzero(COUNTS)
     values = TRUE
-    dense = assess(Side(SHAPE, values), Side(SHAPE, noisy()), 0.5)
-    sparse = assess(Side(SHAPE, values[cells], cells=cells), Side(SHAPE, noisy()), 0.5)
+    dense = assess(CubeEstimates(SHAPE, values), CubeEstimates(SHAPE, noisy()), 0.5)
+    sparse = assess(CubeEstimates(SHAPE, values[cells], cells=cells), CubeEstimates(SHAPE, noisy()), 0.5)
     assert dense == sparse
 
 
 def test_a_side_may_be_given_by_tables() -> None:
-    dense = assess(Side(SHAPE, TRUE), Side(SHAPE, noisy()), 0.5)
-    assert assess(Side(SHAPE, TRUE), Side(SHAPE, lambda margin: margin.add_up(noisy())), 0.5) == dense
+    dense = assess(CubeEstimates(SHAPE, TRUE), CubeEstimates(SHAPE, noisy()), 0.5)
+    assert assess(CubeEstimates(SHAPE, TRUE), CubeEstimates(SHAPE, lambda margin: margin.add_up(noisy())), 0.5) == dense
 
 
 def test_true_errors_from_replicates_have_their_factor_and_from_squares_their_effect() -> None:
@@ -226,8 +231,8 @@ def test_true_errors_from_replicates_have_their_factor_and_from_squares_their_ef
 
 
 def test_what_is_not_known_is_not_measured() -> None:
-    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, PublicationRule(5, 0.3))
-    parts: list[TableAssessment | Dimension] = [*found.tables, *found.dimensions]
+    found = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, PublicationRule(5, 0.3))
+    parts: list[TableAssessment | DimensionSummary] = [*found.tables, *found.dimensions]
     for one in parts:
         assert one.errors is None
         assert one.overlaps is None
@@ -236,11 +241,11 @@ def test_what_is_not_known_is_not_measured() -> None:
 
 def test_cubes_of_other_axes_are_refused() -> None:
     with pytest.raises(ParameterError, match="differ in shape"):
-        assess(Side(SHAPE, noisy()), Side((CELLS,), noisy()), 0.5)
+        assess(CubeEstimates(SHAPE, noisy()), CubeEstimates((CELLS,), noisy()), 0.5)
 
 
 def test_most_bounds_the_tables_of_a_dimension() -> None:
-    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, most=2)
+    found = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, most=2)
     assert [(one.tables, one.exist) for one in found.dimensions] == [(2, 4), (2, 6), (2, 4), (1, 1)]
 
 
@@ -248,13 +253,13 @@ def test_most_bounds_the_tables_of_a_dimension() -> None:
 
 
 def lines_of(comparison: Comparison, way: str) -> list[ErrorLine]:
-    return [line for line in comparison.lines if line.way == way]
+    return [line for line in comparison.lines if line.strategy == way]
 
 
 def test_simulated_errors_are_the_formulas() -> None:
     """Var K; where the cube is perturbed, as often as it has cells in a table's cell (the first: 4 + 3 + 2 + 2 cells in
     four tables, each with all 48)."""
-    for way in compared().ways:
+    for way in compared().strategies:
         for line in lines_of(compared(), way.name):
             cells = line.tables * 48 / line.cells if way.name == BOTTOM_UP else 1
             assert line.mean_square == pytest.approx(way.distribution.variance() * cells, rel=0.15)
@@ -263,30 +268,30 @@ def test_simulated_errors_are_the_formulas() -> None:
 
 def test_only_interactive_answers_do_not_add_up() -> None:
     one, *more = lines_of(compared(), BOTTOM_UP)
-    assert isnan(one.broken)
-    assert [line.broken for line in more] == [0, 0, 0]
+    assert isnan(one.nonadditive)
+    assert [line.nonadditive for line in more] == [0, 0, 0]
     for way in (SPLIT, EACH):
-        assert all(line.broken > 0.3 for line in lines_of(compared(), way)[1:])
+        assert all(line.nonadditive > 0.3 for line in lines_of(compared(), way)[1:])
 
 
-def test_broken_sums_are_as_likely_as_the_noise_says() -> None:
+def test_nonadditive_sums_are_as_likely_as_the_noise_says() -> None:
     """Two tables of one axis each and their cross: a sum of b cells agrees if b + 1 draws cancel."""
     counts = np.full((3, 2), 4)
     found = lines_of(compare(counts, DiscreteLaplace(Fraction(7), 1), runs=400), EACH)[1]
     none = float(1 - DiscreteLaplace(Fraction(7), 1).tail(1))
     expected = 1 - (3 * none**3 + 2 * none**4) / 5  # nearly: that noise cancels is rarer still
-    assert found.broken == pytest.approx(expected, abs=0.004)
-    assert found.broken > 0
+    assert found.nonadditive == pytest.approx(expected, abs=0.004)
+    assert found.nonadditive > 0
 
 
 def test_every_table_has_noise_of_its_own() -> None:
     """With an axis of one code two tables are of the same cells: equal noise would never break their sums."""
     found = lines_of(compare(np.zeros((50, 1), np.int64), DiscreteLaplace(Fraction(1)), runs=10), EACH)[1]
-    assert found.broken > 0.6
+    assert found.nonadditive > 0.6
 
 
 def test_what_each_way_pays() -> None:
-    ways = {way.name: way for way in compared().ways}
+    ways = {way.name: way for way in compared().strategies}
     once = float(LAW.delta())
     assert ways[BOTTOM_UP].epsilon == 2
     assert ways[BOTTOM_UP].delta == once
@@ -299,16 +304,16 @@ def test_what_each_way_pays() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 15, 1023])
 def test_a_shared_cap_is_the_smallest_that_costs_no_more(number: int) -> None:
-    found = shared(LAW.rate, LAW.delta(), number)
+    found = split_noise(LAW.rate, LAW.delta(), number)
     assert found.rate == LAW.rate / number
     assert found.cap is not None
     assert found.delta() <= LAW.delta() / number
     assert not DiscreteLaplace(found.rate, found.cap - 1).delta() <= LAW.delta() / number
-    assert shared(LAW.rate, None, number) == DiscreteLaplace(LAW.rate / number)
+    assert split_noise(LAW.rate, None, number) == DiscreteLaplace(LAW.rate / number)
 
 
 def test_few_tables_asked_for_are_better_answered_one_by_one() -> None:
-    """What the paper concedes (002, §5), at equal ε: it depends on how many tables share it."""
+    """Which strategy is better at equal ε depends on how many tables share it (Li & Krenzke 2020, §5)."""
     cube = np.zeros((4, 4, 4, 4), np.int64)
     few = compare(cube, DiscreteLaplace(Fraction(1)), dimensions=[1], runs=20)
     every = compare(cube, DiscreteLaplace(Fraction(1)), runs=20)
@@ -322,7 +327,7 @@ def test_the_same_comparison_every_time() -> None:
     assert repr(once) == repr(again)
 
 
-# --- pictures and words
+# --- plots and text
 
 
 def picture(chart: Any, folder: Path) -> str:
@@ -331,12 +336,12 @@ def picture(chart: Any, folder: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_pictures_say_what_they_show(tmp_path: Path) -> None:
+def test_captions_state_what_plots_show(tmp_path: Path) -> None:
     errors = picture(error_plot(compared(), "Errors of it"), tmp_path)
-    for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "do not add up"):
+    for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "not additive"):
         assert text in errors
-    moved = picture(moves_plot(assessed(), "Moves"), tmp_path)
-    assert all(text in moved for text in ("Moves", RISEN, FALLEN, "below 10"))
+    moved = picture(near_zero_plot(assessed(), "Moves"), tmp_path)
+    assert all(text in moved for text in ("Moves", TO_NONZERO, TO_ZERO, "below 10"))
     assert "mean overlap" in picture(overlap_plot(assessed(), "Intervals"), tmp_path)
     named = picture(association_plot(assessed(), "Association", NAMES), tmp_path)
     assert "V, protected" in named
@@ -349,9 +354,9 @@ def rows(chart: Any, name: str) -> list[dict[str, Any]]:
 
 
 def test_pictures_hold_the_numbers() -> None:
-    errors, sums = (rows(error_plot(compared(), "x"), name) for name in ("rms", "broken"))
+    errors, sums = (rows(error_plot(compared(), "x"), name) for name in ("rms", "nonadditive"))
     assert [row["rms"] for row in errors] == [line.rms for line in compared().lines]
-    assert [row["broken"] for row in sums] == [line.broken for line in compared().lines if line.dimension > 1]
+    assert [row["nonadditive"] for row in sums] == [line.nonadditive for line in compared().lines if line.dimension > 1]
     pairs = rows(association_plot(assessed(), "x", NAMES), "before")
     both = {NAMES[t.axes[0]] + " × " + NAMES[t.axes[1]]: t.cramers_v for t in assessed().tables if t.cramers_v}
     assert {row["table"]: (row["before"], row["after"]) for row in pairs} == both
@@ -359,16 +364,16 @@ def test_pictures_hold_the_numbers() -> None:
     assert changes == sorted(changes, reverse=True)
     dots = rows(overlap_plot(assessed(), "x"), "overlap")
     assert [row["overlap"] for row in dots] == [one.overlaps.mean for one in assessed().tables if one.overlaps]
-    shares = rows(moves_plot(assessed(), "x"), "share")
-    assert [row["share"] for row in shares if row["which"] == RISEN] == [
-        one.moves.risen for one in assessed().dimensions if one.moves.near_zero
+    shares = rows(near_zero_plot(assessed(), "x"), "share")
+    assert [row["share"] for row in shares if row["which"] == TO_NONZERO] == [
+        one.zero_changes.share_to_nonzero for one in assessed().dimensions if one.zero_changes.near_zero
     ]
 
 
-def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
-    side = Side((3,), np.array([0.0, 1.0, 2.0]))
+def test_plots_without_data_are_drawn(tmp_path: Path) -> None:
+    side = CubeEstimates((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
-    for draw in (moves_plot, overlap_plot):
+    for draw in (near_zero_plot, overlap_plot):
         assert "<svg" in picture(draw(alone, "Alone"), tmp_path)
     assert "<svg" in picture(association_plot(alone, "Alone", ["one"]), tmp_path)
     still = compare(np.zeros((2, 2), np.int64), DiscreteLaplace(Fraction(40), 1), runs=2)  # no noise at all
@@ -376,18 +381,18 @@ def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
     assert "<svg" in picture(error_plot(still, "Still"), tmp_path)
 
 
-def test_a_picture_of_many_tables_names_those_that_changed_most(tmp_path: Path) -> None:
+def test_a_plot_of_many_tables_lists_the_largest_changes(tmp_path: Path) -> None:
     shape = (2,) * 8
     cube = np.random.default_rng(3).poisson(5, 256).astype(np.float64)
-    many = assess(Side(shape, cube), Side(shape, cube[::-1].copy()), 0.5)
+    many = assess(CubeEstimates(shape, cube), CubeEstimates(shape, cube[::-1].copy()), 0.5)
     svg = picture(association_plot(many, "x", [f"v{place}" for place in range(8)]), tmp_path)
-    assert f"{NAMED} that changed most are named" in svg
+    assert f"{NAMED} with the largest changes are listed" in svg
     named = set(re.findall(r"\d+  ?(v\d × v\d)<", svg))
-    assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in moved_most(many)[:NAMED]}
+    assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in largest_changes(many)[:NAMED]}
 
 
 def test_files_of_tables_have_plain_numbers() -> None:
-    kinds = (("a", "whole"), ("b", "real"), ("c", "share"), ("d", "real"))
+    kinds = (("a", "integer"), ("b", "real"), ("c", "share"), ("d", "real"))
     made = numbers("x", kinds, [(4049, 1234.5678, 0.9456, None), ("text", 1.5, nan, 0.25)])
     assert as_csv(made.columns, made.rows) == "a,b,c,d\n4049,1234.5678,0.9456,\ntext,1.5,,0.25\n"
     shown = ["| 4,049 | 1,235 | 94.6% | – |", "| text | 1.500 | – | 0.250 |"]
@@ -395,10 +400,10 @@ def test_files_of_tables_have_plain_numbers() -> None:
     assert "<td>4,049</td><td>1,235</td>" in made.html(Path())
     blocks = [*assessment_blocks(assessed(), NAMES), *comparison_blocks(compared())]
     tables = [block for block in blocks if isinstance(block, Table)]
-    assert {table.name for table in tables} == {"risk", "utility", "association", "ways", "errors", "additivity"}
+    assert {table.name for table in tables} == {"risk", "utility", "association", "strategies", "errors", "additivity"}
     for table in tables:
         assert len(set(table.columns)) == len(table.columns)
-        for cell in (cell for row in table.rows for cell in row[1:] if table.name != "ways"):
+        for cell in (cell for row in table.rows for cell in row[1:] if table.name != "strategies"):
             assert cell == "" or np.isfinite(float(cell))
 
 
@@ -406,23 +411,23 @@ def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
     text = as_markdown(assessment_blocks(assessed(), NAMES))
     assert CONFIDENTIAL in text
     assert "5 records or more" in text
-    assert "the mean of |difference| / |true|, over cells whose true estimate is above 10" in text
+    assert "mean of |difference| / |true| over cells whose true estimate is above 10" in text
     assert "4 of 4, 6 of 6, 4 of 4, 1 of 1" in text
     two = assessed().dimensions[1]
-    assert f"| 2 | {two.moves.cells} | {two.moves.near_zero} |" in text
+    assert f"| 2 | {two.zero_changes.cells} | {two.zero_changes.near_zero} |" in text
     assert "Cramér's V of 6 two-way tables" in text
-    side = Side((3,), np.array([0.0, 1.0, 2.0]))
+    side = CubeEstimates((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
     unknown = as_markdown(assessment_blocks(alone, ["one"]))
     assert "–" in unknown
-    assert "not counted: that takes protected counts" in unknown
-    assert association(alone) == "Cramér's V: there is no two-way table."
+    assert "not counted: that needs protected counts" in unknown
+    assert association(alone) == "Cramér's V: no two-way tables."
 
 
-def test_the_report_names_what_each_way_costs() -> None:
+def test_the_report_states_the_epsilon_of_each_strategy() -> None:
     text = as_markdown(comparison_blocks(compared()))
     assert "| interactive, same ε for each table | 30 |" in text
     assert f"| 4 | {lines_of(compared(), BOTTOM_UP)[3].rms:.3f} |" in text
-    assert "15 tables asked for, 200 simulations" in text
+    assert "15 tables, 200 simulations" in text
     assert comparison_title(compared()) in text
-    assert "simulated cube (ε = 2 for a record, not calibrated)" in comparison_title(compared())
+    assert "simulated cube (ε = 2 per record, not calibrated)" in comparison_title(compared())

@@ -112,7 +112,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: py
     found = []
     for processes in (1, 2):
         statistic = replace(Function.of_file(file, "ratio", (X, Y), 4.0, 1.0, "spread"), processes=processes)
-        out = statistic.rehearse().local(columns, starts)
+        out = statistic.dry_run().local(columns, starts)
         assert out.error is not None
         assert out.error_sensitivity is not None
         found.append([v.tobytes() for v in (out.statistic, out.sensitivity, out.error, out.error_sensitivity)])
@@ -124,10 +124,10 @@ def test_other_processes_do_the_work_and_may_die(tmp_path: Path, monkeypatch: py
     file.write_text(FILE)
     monkeypatch.setattr(under_test, "SMALL", 50)
     columns, starts = some(30)
-    where = replace(Function.of_file(file, "where", (X, Y), 4.0, 1.0), processes=2).rehearse()
+    where = replace(Function.of_file(file, "where", (X, Y), 4.0, 1.0), processes=2).dry_run()
     assert os.getpid() not in where.local(columns, starts).statistic
-    gone = replace(Function.of_file(file, "gone", (X, Y), 4.0, 1.0), processes=2).rehearse()
-    with pytest.raises(ParameterError, match="ended its process"):
+    gone = replace(Function.of_file(file, "gone", (X, Y), 4.0, 1.0), processes=2).dry_run()
+    with pytest.raises(ParameterError, match="terminated its process"):
         gone.local(columns, starts)
 
 
@@ -171,12 +171,12 @@ def test_refusals(tmp_path: Path) -> None:
     file.write_text(FILE)
     for name, words in (("broken", "IndexError"), ("text", "number"), ("absent", "defines no function")):
         with pytest.raises(ParameterError, match=words):
-            Function.of_file(file, name, (X, Y), 1.0, 0.0).rehearse()
-    with pytest.raises(ParameterError, match="no Python file"):
-        Function.of_file(tmp_path / "other.py", "ratio", (X, Y), 1.0, 0.0).rehearse()
+            Function.of_file(file, name, (X, Y), 1.0, 0.0).dry_run()
+    with pytest.raises(ParameterError, match="not a Python file"):
+        Function.of_file(tmp_path / "other.py", "ratio", (X, Y), 1.0, 0.0).dry_run()
     (tmp_path / "bad.py").write_text("1 +")
     with pytest.raises(ParameterError, match="cannot be loaded"):
-        Function.of_file(tmp_path / "bad.py", "ratio", (X, Y), 1.0, 0.0).rehearse()
+        Function.of_file(tmp_path / "bad.py", "ratio", (X, Y), 1.0, 0.0).dry_run()
     for bad in ({"variables": ()}, {"scale": 0.0}, {"empty": np.nan}):
         with pytest.raises(ParameterError, match="needs"):
             Function(**{"name": "f", "variables": (X,), "function": ratio, "scale": 1.0, "empty": 0.0, **bad})
@@ -213,18 +213,18 @@ def test_it_works_on_copies() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def f(columns):\n    return float('nan')\n", "does not give a number"),
-        ("def f(columns):\n    return True\n", "does not give a number"),
+        ("def f(columns):\n    return float('nan')\n", "does not return a number"),
+        ("def f(columns):\n    return True\n", "does not return a number"),
         (
             "import itertools\nk = itertools.count()\ndef f(columns):\n    return float(next(k))\n",
             "two values for one cell",
         ),
-        ("import sys\ndef f(columns):\n    sys.exit(0)\n", "fails with invented observations"),
+        ("import sys\ndef f(columns):\n    sys.exit(0)\n", "fails with synthetic observations"),
         ("import sys\nsys.exit(0)\n", "cannot be loaded"),
-        ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with invented observations: B"),
+        ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with synthetic observations: B"),
     ],
 )
-def test_a_rehearsal_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:
+def test_a_dry_run_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "f.py").write_text(text)
     with pytest.raises(ParameterError, match=said):
-        Function.of_file(tmp_path / "f.py", "f", (X,), 1.0, 0.0).rehearse()
+        Function.of_file(tmp_path / "f.py", "f", (X,), 1.0, 0.0).dry_run()

@@ -143,7 +143,7 @@ def test_what_moments_say_of_themselves() -> None:
 
 
 def test_a_share_refuses_other_numbers() -> None:
-    with pytest.raises(ParameterError, match="zeros and ones"):
+    with pytest.raises(ParameterError, match="of a 0/1 variable"):
         Share(Y)
     with pytest.raises(ParameterError, match="other than 0 and 1"):
         Share(UNIT).local([np.array([0.0, 0.5])], np.array([0, 2]))

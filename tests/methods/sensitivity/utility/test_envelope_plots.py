@@ -1,4 +1,4 @@
-"""Pictures of sensitivity show what they were given, and say that they are confidential unless told otherwise."""
+"""Plots of sensitivity show their data and are marked confidential by default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Worst
+from discreet.methods.sensitivity.statistics import WorstRecord
 from discreet.methods.sensitivity.utility.envelope_plots import (
     MARK,
     MOST_DOTS,
@@ -42,7 +42,7 @@ def longest(chart: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("synthetic", [False, True])
 def test_titles_say_confidential_unless_the_data_is_synthetic(synthetic: bool) -> None:
-    worst = Worst(added=True, point=(0.0, 1.0), change=0.1)
+    worst = WorstRecord(added=True, point=(0.0, 1.0), change=0.1)
     charts = [
         envelope_plot([20, 30], [0.1, 0.05], 2.0, "Cells", synthetic=synthetic),
         cell_plot(X, Y, worst, 0.25, "Cells", synthetic=synthetic),
@@ -51,7 +51,7 @@ def test_titles_say_confidential_unless_the_data_is_synthetic(synthetic: bool) -
     assert MARK not in global_plot("Why no global bound exists").to_dict()["title"]["text"]  # it has no data
 
 
-def test_confidential_is_what_is_said_when_nothing_is() -> None:
+def test_plots_are_marked_confidential_by_default() -> None:
     assert envelope_plot([20, 30], [0.1, 0.05], 2.0, "Cells").to_dict()["title"]["text"].startswith("CONFIDENTIAL")
 
 
@@ -94,7 +94,7 @@ def test_one_cell_alone_still_has_axes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("added", [True, False])
 def test_the_worst_point_is_hollow_and_the_lines_are_the_fits(added: bool, tmp_path: Path) -> None:
     point = (0.0, 1.0) if added else (float(X[3]), float(Y[3]))
-    chart = cell_plot(X, Y, Worst(added, point, 0.0), 0.25, "A cell", ("parents", "child"))
+    chart = cell_plot(X, Y, WorstRecord(added, point, 0.0), 0.25, "A cell", ("parents", "child"))
     x, y = (np.append(X, 0.0), np.append(Y, 1.0)) if added else (np.delete(X, 3), np.delete(Y, 3))
     before, after = np.polyfit(X, Y, 1), np.polyfit(x, y, 1)
     lines = next(rows for rows in datasets(chart) if "which" in rows[0])

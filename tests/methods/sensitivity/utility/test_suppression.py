@@ -1,4 +1,4 @@
-"""Suppression hides counts of 1 to 4; bins weigh the same; the line and its error are those of the textbook."""
+"""Suppression removes counts of 1 to 4; bins weigh the same; the line and its error are those of the textbook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.methods.sensitivity.utility.weighted import fitted
 from discreet_studies.sensitivity.births import binned_scatter, suppressed, winsorised
 
 
-def test_implied_counts_that_round_to_one_to_four_are_hidden() -> None:
+def test_implied_counts_that_round_to_one_to_four_are_suppressed() -> None:
     counts = np.array([-1.0, 0.0, 0.25, 0.5, 1.0, 4.0, 4.25, 4.5, 5.0])
     assert suppressed(counts / 8, np.full(9, 8)).tolist() == [False] * 3 + [True] * 4 + [False] * 2
 

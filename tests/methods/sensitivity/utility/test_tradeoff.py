@@ -148,7 +148,7 @@ def test_bisection_of_a_curve_that_wavers_ends_on_a_crossing() -> None:
         ({"share": Fraction(2, 3)}, "at most a half"),
         ({"share": 0.1}, "must be a Fraction"),
         ({"share": Fraction(1, 3)}, "enough cells"),
-        ({"areas": ["a"]}, "one a cell"),
+        ({"areas": ["a"]}, "areas and cells differ"),
         ({"runs": 1}, "standard error"),
     ],
 )

@@ -1,8 +1,8 @@
-"""Mechanisms for counts of jobs: what hides an establishment, a job, or an establishment entirely (003).
+"""Mechanisms for counts of jobs: they protect the size of an establishment, one job, or an establishment entirely
+(Haney et al. 2017).
 
-Each is a frozen value: it knows what it costs, which (α, ε) it can serve, how wrong it is, and how to draw its integers
-exactly. A cell's noise may depend on its largest establishment, which is confidential: so may nothing else that is
-published.
+Each is a frozen value with its ε and δ, its admissible (α, ε), its error, and an exact sampler on integers. The noise
+of a cell may depend on its largest establishment, which is confidential; nothing else that is published may.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ if TYPE_CHECKING:
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Hides = Literal["size", "job", "establishment"]  # a size within 1+α; one job; an establishment entirely
+ProtectedUnit = Literal["size", "job", "establishment"]  # its size within a factor 1+α; one job; all of it
 
-LARGEST = 1 << 51  # counts are below it; what is published is cut at ± it: a post-processing of the ideal number
+LARGEST = 1 << 51  # counts are below it; published numbers are clamped to ± it: post-processing of the ideal number
 
 
 class Mechanism(Protocol):
-    """Counts of cells, each with the count of its largest establishment, made into integers that can be published."""
+    """Adds noise to the counts of cells, given the count of each cell's largest establishment."""
 
     @property
     def name(self) -> str:
         """As a release names it: `laplace-pareto`."""
 
     @property
-    def hides(self) -> Hides:
-        """What neighbouring data differ in."""
+    def protects(self) -> ProtectedUnit:
+        """In what neighbouring data sets differ."""
 
     @property
     def epsilon(self) -> Fraction:
-        """The loss of all cells that one establishment moves at once (one cell, or `cells` of them)."""
+        """Bound on the joint privacy loss of all cells that one establishment affects (one cell, or `cells` of
+        them)."""
 
     @property
     def delta(self) -> Fraction:
-        """The probability that the loss is not bounded by ε; 0 for pure mechanisms."""
+        """δ of (ε, δ)-differential privacy; 0 for pure mechanisms."""
 
     def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
         """The published integers of cells first, first+1, …"""
@@ -60,26 +61,26 @@ class Mechanism(Protocol):
         """Integers m with P(|published − count| ≤ m) ≥ level if no establishment of the cell has more than `largest`,
         which must be public; None if the error also depends on the count."""
 
-    def in_words(self) -> str:
-        """The noise, in words and symbols."""
+    def describe(self) -> str:
+        """The noise, as a formula with its constants."""
 
 
 class BaseMechanism:
-    """Defaults of a `Mechanism` that is a frozen dataclass: whom it hides, what it cannot say, how it is pickled."""
+    """Defaults of a `Mechanism` that is a frozen dataclass: what it protects, no margin of error, pickling."""
 
-    hides: ClassVar[Hides] = "size"
+    protects: ClassVar[ProtectedUnit] = "size"
 
     def margin(self, level: Fraction, largest: Int64s) -> Int64s | None:  # noqa: ARG002
-        """None: the error depends on more than a bound of the largest establishment."""
+        """None: the error depends on more than a bound on the largest establishment."""
         return None
 
     def __getstate__(self: DataclassInstance) -> dict[str, Any]:
-        """The declared fields alone: what was computed is computed again."""
+        """The declared fields only: derived values are computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class SymmetricMechanism(BaseMechanism):
-    """Noise that is symmetric around the count, and so cut at both ends."""
+    """Noise that is symmetric around the count and clamped at both ends."""
 
     @abstractmethod
     def upper(self, count: int, largest: int, k: int) -> arb:

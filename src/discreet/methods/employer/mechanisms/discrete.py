@@ -1,4 +1,5 @@
-"""Two-sided geometric noise: for one job, or for whole establishments of bounded size (003, §6). Proof: discrete.md."""
+"""Discrete Laplace (two-sided geometric) noise for one job, or for whole establishments of bounded size (Haney et al.
+2017, §6). Proof: discrete.md."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ import numpy as np
 from flint import arb
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s, SymmetricMechanism
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s, ProtectedUnit, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     check_choice,
     check_level,
     check_pair,
-    cut_sum,
+    clamped_sum,
     least,
     refuse,
 )
@@ -28,8 +29,8 @@ from discreet.privacy.exact import format_exact
 
 
 @dataclass(frozen=True)
-class Additive(SymmetricMechanism, ABC):
-    """count + K, P(K = k) ∝ e^(−rate·|k|), cut at ± 2⁵¹: the same noise in every cell."""
+class FixedScaleMechanism(SymmetricMechanism, ABC):
+    """count + K, P(K = k) ∝ e^(−rate·|k|), clamped to ± 2⁵¹: the same distribution in every cell."""
 
     delta: ClassVar[Fraction] = Fraction(0)  # the bound is pure
     epsilon: Fraction
@@ -38,26 +39,26 @@ class Additive(SymmetricMechanism, ABC):
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         if self.epsilon / self.jobs < SMALLEST_RATE:
             smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
-            raise refuse("noise of a rate below 2^-40 is not drawn", smallest, "")
+            raise refuse("noise with a rate below 2^-40 is not supported", smallest, "")
         _ = self.distribution  # refuses a rate that is too large
 
     @property
     @abstractmethod
     def jobs(self) -> int:
-        """The most by which neighbouring data differ, in jobs."""
+        """Global sensitivity: the largest difference between neighbouring data sets, in jobs."""
 
     @cached_property
     def distribution(self) -> DiscreteLaplace:
-        """Of rate ε/jobs."""
+        """Discrete Laplace of rate ε/jobs."""
         return DiscreteLaplace(self.epsilon / self.jobs)
 
     def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
         """The published integers of cells first, first+1, …; `largest` is not used."""
         check_pair(counts, largest)
-        return cut_sum(counts, self.distribution.draw(stream, first, counts.size))
+        return clamped_sum(counts, self.distribution.draw(stream, first, counts.size))
 
     def mean_abs(self, counts: Floats, largest: Floats) -> Floats:  # noqa: ARG002 (the mechanisms' signature)
-        """E|K|, everywhere."""
+        """E|K|, the same for every cell."""
         return np.full(counts.shape, self.distribution.mean_abs())
 
     def upper(self, count: int, largest: int, k: int) -> arb:  # noqa: ARG002
@@ -71,16 +72,17 @@ class Additive(SymmetricMechanism, ABC):
         """The same margin for every cell."""
         return np.full(largest.shape, self.distribution.margin(check_level(level)), dtype=np.int64)
 
-    def in_words(self) -> str:
-        return f"count + two-sided geometric noise, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|)"
+    def describe(self) -> str:
+        rate = format_exact(self.distribution.rate)
+        return f"count + discrete Laplace (two-sided geometric) noise, P(k) ∝ exp(−{rate}·|k|)"
 
 
 @dataclass(frozen=True)
-class Geometric(Additive):
-    """Rate ε: hides one job (003, §6: edges), not the size of an establishment."""
+class Geometric(FixedScaleMechanism):
+    """Rate ε: protects one job (edge privacy, Haney et al. 2017, §6), not the size of an establishment."""
 
     name: ClassVar[str] = "geometric"
-    hides: ClassVar[Hides] = "job"
+    protects: ClassVar[ProtectedUnit] = "job"
 
     @property
     def jobs(self) -> int:
@@ -88,15 +90,16 @@ class Geometric(Additive):
 
 
 @dataclass(frozen=True)
-class Truncated(Additive):
-    """Hides an establishment entirely, once those with `theta` or more jobs are left out (003, §6: nodes).
+class Truncated(FixedScaleMechanism):
+    """Protects an establishment entirely, once those with `theta` or more jobs are excluded (node privacy, Haney et al.
+    2017, §6).
 
-    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts and
-    margins are about what remains.
+    tight: each remaining establishment has at most θ−1 jobs, rate ε/(θ−1); printed: rate ε/θ. The caller excludes the
+    large ones; counts and margins of error refer to the rest.
     """
 
     name: ClassVar[str] = "truncated"
-    hides: ClassVar[Hides] = "establishment"
+    protects: ClassVar[ProtectedUnit] = "establishment"
     theta: int
     noise: Literal["tight", "printed"] = "tight"
 

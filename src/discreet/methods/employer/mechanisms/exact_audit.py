@@ -1,4 +1,4 @@
-"""The privacy loss of a mechanism on two data sets, from its probabilities themselves. Proof: exact_audit.md."""
+"""The privacy loss of a mechanism on two data sets, from its exact probabilities. Proof: exact_audit.md."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
 from discreet.noise.interval_arithmetic import ball
 
-BITS = 320  # differences of tails lose some 60 of them
-DENSE = 48  # every integer this near to a count
-GROWTH = 1.1  # further out each step is so much longer
+BITS = 320  # differences of tails lose about 60 of them
+DENSE = 48  # every integer this close to a count is visited
+GROWTH = 1.1  # further out, offsets grow by this factor
 SPLIT = 16
 PEAKS = 6
 Cell = tuple[int, int]  # its count and its largest establishment
 
 
 class Distribution(Protocol):
-    """A mechanism's published integer, with both tails: neither is found by subtracting from 1."""
+    """Both tails of a mechanism's published integer: neither is computed by subtracting from 1."""
 
     def upper(self, count: int, largest: int, k: int) -> arb:
         """P(published ≥ k)."""
@@ -47,15 +47,17 @@ def log_ratio(distribution: Distribution, one: Cell, other: Cell, k: int) -> flo
     if first == 0 or second == 0:
         return float("nan") if first == second == 0 else float("-inf") if first == 0 else float("inf")
     with ctx.workprec(BITS):
-        found = (first / second).log()
-    if not found.rad() < 1e-12:
-        raise ParameterError("a probability is too small for this audit's precision", where="audit", do="raise BITS")
-    return float(found)
+        ratio = (first / second).log()
+    if not ratio.rad() < 1e-12:
+        raise ParameterError(
+            "a probability is too small for the precision of this audit", where="audit", do="raise BITS"
+        )
+    return float(ratio)
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The largest ln P(k | one)/P(k | other) over all k, and the largest of its opposite."""
+    """The largest ln P(k | one)/P(k | other) over all k, and the largest of its negative."""
 
     forth: float
     back: float
@@ -67,19 +69,19 @@ class Losses:
 
 
 def losses(distribution: Distribution, one: Cell, other: Cell) -> Losses:
-    """Both directions, from balls."""
+    """Both directions, by interval arithmetic."""
     marks = [*landmarks(distribution, one), *landmarks(distribution, other)]
     return search(lambda ks: np.array([log_ratio(distribution, one, other, k) for k in ks.tolist()]), *marks)
 
 
 def landmarks(distribution: Distribution, cell: Cell) -> tuple[int, int, int]:
-    """Where a distribution may bend: its count, its median, the first integer that it may publish."""
+    """Where the log-ratio may have a kink: the count, the median, the smallest integer of positive probability."""
     median = _first(lambda k: bool(distribution.lower(*cell, k) >= arb(0.5)))
     return cell[0], median, _first(lambda k: bool(distribution.lower(*cell, k) > 0))
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """The first published integer from which on something holds."""
+    """The smallest published integer at which a monotone condition holds."""
     low, high = -LARGEST - 1, LARGEST
     while high - low > 1:
         middle = (low + high) // 2
@@ -88,13 +90,13 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def together(parts: Iterable[Losses]) -> float:
-    """The worst loss of several independent cells: a supremum of sums is the sum of suprema, in each direction."""
-    found = list(parts)
-    return max(sum(part.forth for part in found), sum(part.back for part in found))
+    """The joint loss of several cells with independent noise: a sum of suprema, in each direction."""
+    cells = list(parts)
+    return max(sum(part.forth for part in cells), sum(part.back for part in cells))
 
 
 def search(ratios: Callable[[Int64s], Floats], *marks: int) -> Losses:
-    """The extremes of the log-ratio: at integers ever wider apart around the marks, then between the best of them."""
+    """The extremes of the log-ratio: at integers with growing gaps around the marks, then refined around the best."""
     places = candidates(*marks)
     values = ratios(places)
     known = ~np.isnan(values)
@@ -104,7 +106,7 @@ def search(ratios: Callable[[Int64s], Floats], *marks: int) -> Losses:
 
 
 def candidates(*marks: int) -> Int64s:
-    """Integers around each mark, every one to 48 off, then 10% further each; the two ends of what is published."""
+    """Integers around each mark: all up to distance 48, then with gaps that grow by 10%; and both clamping bounds."""
     offsets = _offsets()
     around = np.concatenate([mark + offsets for mark in set(marks)])
     inside = around[(around > -LARGEST) & (around < LARGEST)]
@@ -130,18 +132,18 @@ def _climb(ratios: Callable[[Int64s], Floats], places: Int64s, values: Floats) -
     while (wide := high - low > 2).any():
         low, high = low[wide], high[wide]
         rows = low[:, None] + (high - low)[:, None] * np.arange(SPLIT + 1) // SPLIT
-        found = ratios(rows.reshape(-1)).reshape(rows.shape)
-        found = np.where(np.isnan(found), -np.inf, found)
-        best = max(best, float(found.max()))
-        top, each, finest = found.argmax(axis=1), np.arange(len(rows)), high - low <= SPLIT
+        heights = ratios(rows.reshape(-1)).reshape(rows.shape)
+        heights = np.where(np.isnan(heights), -np.inf, heights)
+        best = max(best, float(heights.max()))
+        top, each, finest = heights.argmax(axis=1), np.arange(len(rows)), high - low <= SPLIT
         low = np.where(finest, high, rows[each, np.maximum(top - 1, 0)])
         high = np.where(finest, high, rows[each, np.minimum(top + 1, SPLIT)])
     return best
 
 
 def hockey_stick(distribution: Distribution, one: Cell, other: Cell, epsilon: Fraction) -> float:
-    """δ(ε) = Σ max(P(k | one) − e^ε·P(k | other), 0), the larger of both directions; summed from end to end of each run
-    of integers where it is positive."""
+    """Hockey-stick divergence δ(ε) = Σ max(P(k | one) − e^ε·P(k | other), 0), the larger of both directions; each run
+    of integers where the term is positive is summed as a difference of tails."""
     return max(_one_way(distribution, one, other, epsilon), _one_way(distribution, other, one, epsilon))
 
 

@@ -1,4 +1,5 @@
-"""The least scale for 1/(1 + |z|^γ) under a shift and a dilation at once, proved in balls. Proof: smooth_gamma.md."""
+"""The least scale of noise ∝ 1/(1 + |z|^γ) under a joint shift and dilation, proved by interval arithmetic. Proof:
+smooth_gamma.md."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from discreet.methods.employer.mechanisms.parameters import log1p
 from discreet.noise.interval_arithmetic import ball, enclosure
 
 BITS = 128
-STEPS = 12  # of Newton, from a scale known to do
+STEPS = 12  # of Newton, from a scale known to suffice
 UNITS = 1 << 64  # shifts and scales are multiples of 2^-64
-CLOSE = 2.0**-34  # a supremum is found to this part of what the dilation leaves of ε
+CLOSE = 2.0**-34  # relative precision of a supremum, in units of what the dilation leaves of ε
 CLOSEST = 36  # c is at most a few parts in 2^36 above the least
 BOXES = 4000
 
@@ -31,15 +32,15 @@ class Loss:
     constant: arb
 
     def at(self, w: arb) -> arb:
-        """A ball that holds the loss on the whole ball w."""
+        """An interval that contains the loss on all of the interval w."""
         return self._psi(self._moved(w)) - self._psi(w) + self.constant
 
     def slope(self, w: arb) -> arb:
-        """And its derivative: stretch·ψ'(stretch·w + shift) − ψ'(w)."""
+        """Its derivative: stretch·ψ'(stretch·w + shift) − ψ'(w)."""
         return ball(self.stretch) * self.psi_slope(self._moved(w)) - self.psi_slope(w)
 
     def bend(self, w: arb) -> arb:
-        """And its second derivative: stretch²·ψ''(stretch·w + shift) − ψ''(w)."""
+        """Its second derivative: stretch²·ψ''(stretch·w + shift) − ψ''(w)."""
         return ball(self.stretch**2) * self._psi_bend(self._moved(w)) - self._psi_bend(w)
 
     def psi_slope(self, z: arb) -> arb:
@@ -59,7 +60,7 @@ class Loss:
 
 
 def _raised(z: arb, power: Fraction) -> arb:
-    """z^power on a ball of z ≥ 0 (power > 0)."""
+    """z^power on an interval of z ≥ 0 (power > 0)."""
 
     def at(end: arb) -> arb:
         return (end.log() * ball(power)).exp() if end > 0 else arb(0)
@@ -67,11 +68,11 @@ def _raised(z: arb, power: Fraction) -> arb:
     return enclosure(z, at)
 
 
-def supremum(loss: Loss, top: Fraction, settled: Callable[[float, float], bool]) -> tuple[float, Fraction]:
-    """A proven upper bound of the loss on [0, top], and a w where it is nearly reached.
+def supremum(loss: Loss, top: Fraction, decided: Callable[[float, float], bool]) -> tuple[float, Fraction]:
+    """A proven upper bound of the loss on [0, top], and a w where it is nearly attained.
 
-    Boxes are halved, the one with the largest bound first, until `settled(bound, largest value seen)`. A box of middle
-    m and half-width h is bounded by Taylor: loss(m) + |slope(m)|·h + max(bend(box), 0)·h²/2.
+    Branch and bound: intervals are halved, that with the largest bound first, until `decided(bound, largest value)`. An
+    interval of midpoint m and half-width h is bounded by Taylor: loss(m) + |slope(m)|·h + max(bend(box), 0)·h²/2.
     """
     low, where = -float("inf"), Fraction(0)
     heap: list[tuple[float, Fraction, Fraction]] = []
@@ -89,7 +90,7 @@ def supremum(loss: Loss, top: Fraction, settled: Callable[[float, float], bool])
 
     visit(Fraction(0), top)
     for _ in range(BOXES):
-        if settled(-heap[0][0], low):
+        if decided(-heap[0][0], low):
             break
         _, a, b = heappop(heap)
         visit(a, (a + b) / 2)
@@ -98,7 +99,7 @@ def supremum(loss: Loss, top: Fraction, settled: Callable[[float, float], bool])
 
 
 def _above(x: arb) -> float:
-    """A double at or above every value of the ball; infinite if nothing finite is known."""
+    """A double at or above every value of the interval; infinite if it is not finite."""
     if not x.is_finite():
         return float("inf")
     end = float(x.upper())
@@ -106,15 +107,16 @@ def _above(x: arb) -> float:
 
 
 @dataclass(frozen=True)
-class Joint:
-    """All neighbours of the noise 1/(1 + |z|^γ): shifts up to S, scales within 1 + α."""
+class JointLossBound:
+    """The loss of noise ∝ 1/(1 + |z|^γ) over all neighbouring data sets: shifts up to S, scales within a factor 1 +
+    α."""
 
     gamma: Fraction
     alpha: Fraction
     epsilon: Fraction
 
     def losses(self, shift: Fraction) -> tuple[Loss, ...]:
-        """The same scale; wide over narrow; narrow over wide. In ln r they are convex: r = 1 and 1 + α are enough."""
+        """Equal scales; wide over narrow; narrow over wide. Convex in ln r, so r = 1 and r = 1 + α suffice."""
         r, log = 1 + self.alpha, log1p(self.alpha)
         return (
             Loss(self.gamma, Fraction(1), shift, arb(0)),
@@ -123,26 +125,26 @@ class Joint:
         )
 
     def spare(self) -> arb:
-        """What the dilation alone leaves of ε."""
+        """ε less the loss of the dilation alone."""
         return ball(self.epsilon) - ball(self.gamma - 1) * log1p(self.alpha)
 
     def top(self, shift: Fraction) -> Fraction:
-        """W with every loss below ε beyond it: they are at most (γ−1)ln(1+α) + γ·shift/w."""
+        """W beyond which every loss, at most (γ−1)ln(1+α) + γ·shift/w, is below ε."""
         return Fraction(int((2 * ball(self.gamma * shift) / self.spare()).upper().floor().unique_fmpz()) + 1)
 
     def certain(self, c: Fraction) -> bool:
-        """Whether no loss exceeds ε at scale c, for certain."""
+        """Whether it is proved that no loss exceeds ε at scale c."""
         epsilon = float(self.epsilon) * (1 - 2.0**-50)
 
-        def settled(bound: float, low: float) -> bool:
+        def decided(bound: float, low: float) -> bool:
             return bound <= epsilon or low > epsilon
 
         with ctx.workprec(BITS):
             top = self.top(1 / c)
-            return all(supremum(loss, top, settled)[0] <= epsilon for loss in self.losses(1 / c))
+            return all(supremum(loss, top, decided)[0] <= epsilon for loss in self.losses(1 / c))
 
     def step(self, shift: Fraction) -> Fraction:
-        """Newton's next shift: where the worst loss, if it were linear in the shift, would be ε."""
+        """Newton step: the shift at which the worst loss, linearised in the shift, would be ε."""
         with ctx.workprec(BITS):
             top, close = self.top(shift), float(self.spare()) * CLOSE
             worst, slope = -float("inf"), 1.0
@@ -156,11 +158,11 @@ class Joint:
 
 @lru_cache(maxsize=1024)
 def joint_constant(gamma: Fraction, alpha: Fraction, epsilon: Fraction, proven: Fraction) -> Fraction:
-    """The least c, to a few parts in 2³⁶, for which c·S·Z is certain to lose at most ε; `proven` is one that does.
+    """The least c, to a few parts in 2³⁶, for which the loss of c·S·Z is provably at most ε; `proven` is a larger one.
 
-    Newton's steps prove nothing; `certain` does. No machine's libm is used: every machine finds the same c.
+    Newton steps only suggest a c; `certain` proves it. No libm is used: every machine computes the same c.
     """
-    joint = Joint(gamma, alpha, epsilon)
+    joint = JointLossBound(gamma, alpha, epsilon)
     shift = 1 / proven
     for _ in range(STEPS):
         moved = joint.step(shift)

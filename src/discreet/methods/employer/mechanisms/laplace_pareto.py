@@ -1,4 +1,4 @@
-"""Laplace–Pareto noise for establishments: pure ε, and the least error we know. Proof: laplace_pareto.md, smooth.md."""
+"""Laplace–Pareto noise for establishments, pure ε-DP (this project). Proof: laplace_pareto.md, smooth.md."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from discreet.methods.employer.mechanisms.parameters import (
     log1p,
     refuse,
 )
-from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth import SmoothMechanism
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet.noise.samplers.laplace_pareto import LaplaceParetoQuantile
 
-GRID = 16  # g is chosen among multiples of 1/16
+GRID = 16  # g is searched among multiples of 1/16
 SMALLEST = Fraction(2 * GRID + 1, GRID)
 LARGEST_G = 64
 
 
 @dataclass(frozen=True)
-class LaplacePareto(Smooth):
+class LaplacePareto(SmoothMechanism):
     """Density ∝ e^−|z| to g, e^−g(g/|z|)^g beyond; c = max{1/ε, 1/((1+α)(ε − d(g−1)ln(1+α)))}.
 
-    `cells` = d: how many cells of one establishment's workers take S from its total size. Without a g, the one with the
-    least c·E|Z|.
+    `cells` = d: the number of cells of one establishment's workers whose S comes from its total size. Without a g, that
+    with the least c·E|Z|.
     """
 
     name: ClassVar[str] = "laplace-pareto"
@@ -54,14 +54,14 @@ class LaplacePareto(Smooth):
 
     @classmethod
     def least_epsilon(cls, alpha: Fraction, *, g: Fraction | None = None, cells: int = 1) -> Fraction:
-        """The first decimal above d(g−1)ln(1+α); with g left open, of the smallest g on the grid, 33/16."""
+        """The first decimal above d(g−1)ln(1+α); without a g, for the smallest g on the grid, 33/16."""
         exact, tail = check_alpha(alpha), SMALLEST if g is None else _checked(g)
         check_cells(cells)
         return least(lambda: cells * ball(tail - 1) * log1p(exact), lambda e: _admissible(exact, e, tail, cells))
 
     @cached_property
     def shape(self) -> Fraction:
-        """g, given or chosen."""
+        """g, declared or optimal."""
         return best_g(self.alpha, self.epsilon, self.cells) if self.g is None else self.g
 
     @cached_property
@@ -87,7 +87,7 @@ class LaplacePareto(Smooth):
         """E|Z| = [1 − (1+g)e^−g + e^−g·g²/(g−2)]/N."""
         return _mean_size(self.shape)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return (
             f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, Z Laplace–Pareto: "
             f"density ∝ e^−|z| to {float(self.shape):.4g}, then a power tail; rounded to integers"
@@ -97,12 +97,14 @@ class LaplacePareto(Smooth):
 def _checked(g: Fraction) -> Fraction:
     exact = positive_fraction("g", g)
     if not 2 < exact <= LARGEST_G:
-        raise ParameterError("g must lie above 2, for a finite mean, and be at most 64", where="g", do="leave it out")
+        raise ParameterError(
+            "g must lie above 2, for a finite mean, and be at most 64", where="g", do="omit it for the optimal one"
+        )
     return exact
 
 
 def _admissible(alpha: Fraction, epsilon: Fraction, g: Fraction, cells: int) -> bool:
-    """ε > d(g−1)ln(1+α), for certain: equality cannot be, as ln(1+α) is transcendental."""
+    """Whether ε > d(g−1)ln(1+α), decided rigorously: ln(1+α) is transcendental, so equality is impossible."""
     with ctx.workprec(BITS):
         return bool(ball(epsilon) > cells * ball(g - 1) * log1p(alpha))
 
@@ -118,13 +120,13 @@ def _mean_size(g: Fraction) -> arb:
 
 @lru_cache(maxsize=256)
 def best_g(alpha: Fraction, epsilon: Fraction, cells: int) -> Fraction:
-    """The g among multiples of 1/16 with the least c·E|Z|, compared as balls: the same on every machine."""
+    """The g among multiples of 1/16 with the least c·E|Z|, by interval arithmetic: the same on every machine."""
     with ctx.workprec(BITS):
         best, error = SMALLEST, arb("inf")
         for g in (Fraction(step, GRID) for step in range(2 * GRID + 1, LARGEST_G * GRID + 1)):
             if not _admissible(alpha, epsilon, g, cells):
                 break
-            found = ball(1 / epsilon).max(_dilated(alpha, epsilon, g, cells)) * _mean_size(g)
-            if found < error:
-                best, error = g, found
+            mean_error = ball(1 / epsilon).max(_dilated(alpha, epsilon, g, cells)) * _mean_size(g)
+            if mean_error < error:
+                best, error = g, mean_error
         return best

@@ -1,4 +1,4 @@
-"""Log-Laplace: a count multiplied by noise (003, Alg. 1), without its bias. Proof: log_laplace.md."""
+"""Log-Laplace: multiplicative noise (Haney et al. 2017, Algorithm 1), with its bias removed. Proof: log_laplace.md."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from discreet.noise.stream import Stream
 
 Scale = Literal["tight", "printed"]
 HALF = Fraction(1, 2)
-ROUNDINGS = 2.0**-48  # of float limits: more than their few roundings
+ROUNDINGS = 2.0**-48  # slack of limits in floats: more than their few rounding errors
 
 
 @dataclass(frozen=True)
 class LogLaplace(BaseMechanism):
-    """(n + γ)·f·e^(λZ) − γ, γ = 1/α, Z Laplace; rounded, and cut at 2⁵¹. λ < 1, or there is no expectation.
+    """(n + γ)·f·e^(λZ) − γ, γ = 1/α, Z Laplace; rounded, clamped to 2⁵¹. λ < 1, else there is no expectation.
 
-    tight: λ = ln(1+α)/ε; printed: twice that (003, Alg. 1). unbiased: f = 1 − λ², else 1. `largest` is not used: for
+    tight: λ = ln(1+α)/ε; printed: twice that (Algorithm 1). unbiased: f = 1 − λ², else 1. `largest` is not used: for
     marginals of establishments, or under weak privacy; not for worker attributes under strong privacy.
     """
 
@@ -57,7 +57,7 @@ class LogLaplace(BaseMechanism):
 
     @classmethod
     def least_epsilon(cls, alpha: Fraction, *, scale: Scale = "tight") -> Fraction:
-        """The first decimal above ln(1+α), or twice that as printed."""
+        """The first decimal above ln(1+α), or above twice that for the printed scale."""
         exact = check_alpha(alpha)
         check_choice("scale", scale, ("tight", "printed"))
         return least(lambda: _times(scale) * log1p(exact), lambda e: _admissible(exact, e, scale))
@@ -69,12 +69,12 @@ class LogLaplace(BaseMechanism):
 
     @cached_property
     def factor(self) -> Fraction:
-        """f: 1 − λ² removes the bias, as E e^(λZ) = 1/(1 − λ²) (003, Lemma 8.2)."""
+        """f: 1 − λ² removes the bias, as E e^(λZ) = 1/(1 − λ²) (Haney et al. 2017, Lemma 8.2)."""
         return 1 - self.exponent**2 if self.unbiased else Fraction(1)
 
     @cached_property
     def noise(self) -> Noise:
-        """On integers, cut at 2⁵¹ itself: what is drawn is the number that is published."""
+        """On integers, clamped to 2⁵¹ itself: what is drawn is the published number."""
         return Noise(self.exponent, 1 / self.alpha, Fraction(1), Fraction(LARGEST), self.factor)
 
     @cached_property
@@ -103,7 +103,7 @@ class LogLaplace(BaseMechanism):
             return self._half(1 / ratio) if ratio > 1 else 1 - self._half(ratio)
 
     def lower(self, count: int, largest: int, k: int) -> arb:  # noqa: ARG002
-        """P(published ≤ k), without subtracting from 1 where it is small."""
+        """P(published ≤ k), without subtraction from 1 where it is small."""
         if k >= LARGEST:
             return arb(1)
         ratio = self._ratio(count, k + HALF)
@@ -117,18 +117,18 @@ class LogLaplace(BaseMechanism):
         return (ball(ratio).log() * ball(1 / self.exponent)).exp() / 2 if ratio > 0 else arb(0)
 
     def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
-        """Integers that enclose the count with at least this probability, made of the published one alone:
-        (k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
+        """A confidence interval for the count at this level, from the published number alone:
+        (k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and clamped to 0 … 2⁵¹: multiplicative in k + γ."""
         shift = float(1 / self.alpha)
         with ctx.workprec(BITS):
             under, above = (float(1 / factor) for factor in self.noise.margin_factors(check_level(level))[::-1])
         ends = ((published - 0.5 + shift) * under - shift, (published + 0.5 + shift) * above - shift)
         slack = (np.abs(published) + shift + 1.0) * above * ROUNDINGS
         low, high = np.floor(ends[0] - slack), np.ceil(ends[1] + slack)
-        high[published >= LARGEST] = LARGEST  # cut: only its lower end is known
+        high[published >= LARGEST] = LARGEST  # clamped: only the lower limit is known
         return np.clip(low, 0, LARGEST).astype(np.int64), np.clip(high, 0, LARGEST).astype(np.int64)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         form = f"{float(self.factor):.6g}·" if self.unbiased else ""
         return (
             f"(count + 1/α)·{form}e^(λZ) − 1/α, λ = {float(self.exponent):.4g}, Z Laplace; "

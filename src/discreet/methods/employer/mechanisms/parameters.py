@@ -1,4 +1,4 @@
-"""What the mechanisms share: checks of parameters and counts, the cut, the smallest ε that can be served."""
+"""Shared by the mechanisms: checks of parameters and counts, clamping, the smallest admissible ε."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from discreet.methods.employer.mechanisms import LARGEST, Int64s
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.privacy.exact import format_exact
 
-BITS = 256  # of the balls in which constants and probabilities are computed
-BOUND = Fraction(2 * LARGEST)  # where noise is cut: the sum of it and a count is then beyond ± LARGEST
+BITS = 256  # precision of constants and probabilities
+BOUND = Fraction(2 * LARGEST)  # noise is clamped here: its sum with a count is then beyond ± LARGEST
 MULTIPLES = 1 << 62
 TERMS = 1 << 40  # of α's numerator and denominator
 DIGITS = 4
@@ -38,17 +38,15 @@ def check_alpha(alpha: object) -> Fraction:
 
 
 def check_cells(cells: object) -> None:
-    """How many cells of one establishment share its noise's scale."""
+    """The number of cells of one establishment that share a noise scale."""
     if type(cells) is not int or not 1 <= cells <= MOST_CELLS:
-        raise ParameterError(
-            "cells is an integer from 1 to 2^20", where="cells", do="give the worker cells of an establishment"
-        )
+        raise ParameterError("cells is an integer from 1 to 2^20", where="cells", do="give the number of worker cells")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """One of a few words."""
+    """One of a few keywords."""
     if value not in choices:
-        raise ParameterError(f"{name} is none of {', '.join(choices)}", where=name, do="choose one of them")
+        raise ParameterError(f"{name} must be one of {', '.join(choices)}", where=name, do="choose one of them")
 
 
 def check_level(level: object) -> Fraction:
@@ -60,7 +58,7 @@ def check_level(level: object) -> Fraction:
 
 
 def check_numbers(name: str, values: Int64s) -> None:
-    """One int64 array of numbers from 0 to 2⁵¹ − 1. No value is named: they are confidential."""
+    """An int64 array of integers from 0 to 2⁵¹ − 1. Messages quote no value: they are confidential."""
     if values.dtype != np.int64 or values.ndim != 1:
         raise ParameterError(f"{name} must be one int64 array", where=name, do="convert them first")
     if values.size and (int(values.min()) < 0 or int(values.max()) >= LARGEST):
@@ -68,22 +66,24 @@ def check_numbers(name: str, values: Int64s) -> None:
 
 
 def check_pair(counts: Int64s, largest: Int64s) -> None:
-    """Counts and the largest establishments: which may exceed a count (their total size, 003 Def. 7.1)."""
+    """Counts, and sizes of the largest establishments, which may exceed a count (total size, Haney et al. 2017, Def.
+    7.1)."""
     check_numbers("counts", counts)
     check_numbers("largest", largest)
     if counts.shape != largest.shape:
         raise ParameterError("counts and largest differ in length", where="largest", do="give one for each cell")
 
 
-def cut_sum(counts: Int64s, noise: Int64s) -> Int64s:
-    """counts + noise, cut at ± 2⁵¹, in place of the noise (smooth.md, The cut)."""
+def clamped_sum(counts: Int64s, noise: Int64s) -> Int64s:
+    """counts + noise, clamped to ± 2⁵¹, in place of the noise (smooth.md, Clamping)."""
     noise += counts
     np.clip(noise, -LARGEST, LARGEST, out=noise)
     return noise
 
 
 def least(bound: Callable[[], arb], admissible: Callable[[Fraction], bool]) -> Fraction:
-    """The first decimal of four digits at or above a positive bound that is admissible; all above it must be so too."""
+    """The smallest admissible decimal of four digits at or above a positive bound; all larger ones must be
+    admissible."""
     start = rounded_up(bound, 200)
     unit = Fraction(10) ** (floor(log10(start)) - DIGITS + 1)
     low, step = ceil(start / unit) - 1, 1
@@ -97,14 +97,14 @@ def least(bound: Callable[[], arb], admissible: Callable[[Fraction], bool]) -> F
 
 
 class TooSmallEpsilon(ParameterError):
-    """An ε outside of what the mechanism can serve, and the first one inside."""
+    """An inadmissible ε, with the smallest admissible one."""
 
     smallest: Fraction
 
 
 def refuse(what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> ParameterError:
-    """Its refusal, with what one can do."""
-    do = f"the smallest epsilon here is {format_exact(smallest)}{otherwise}"
+    """The error for an ε that is too small, with the smallest admissible one."""
+    do = f"the smallest admissible epsilon is {format_exact(smallest)}{otherwise}"
     error = TooSmallEpsilon(what, where="epsilon", do=do)
     error.smallest = smallest
     return error

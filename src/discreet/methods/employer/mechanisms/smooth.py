@@ -1,4 +1,5 @@
-"""Noise that grows with a cell's largest establishment (003, §8.2). Proof: smooth.md."""
+"""Noise proportional to a cell's largest establishment: smooth sensitivity (Haney et al. 2017, §8.2). Proof:
+smooth.md."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from discreet.methods.employer.mechanisms.parameters import (
     check_level,
     check_numbers,
     check_pair,
-    cut_sum,
+    clamped_sum,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.grid_noise import GridNoise
@@ -28,8 +29,8 @@ from discreet.noise.stream import Stream
 
 
 @dataclass(frozen=True)
-class Smooth(SymmetricMechanism, ABC):
-    """count + c·S·Z, S = max(α·x, 1), x the cell's largest establishment; rounded, and cut at ± 2⁵¹."""
+class SmoothMechanism(SymmetricMechanism, ABC):
+    """count + c·S·Z, S = max(α·x, 1), x the cell's largest establishment; rounded, clamped to ± 2⁵¹."""
 
     alpha: Fraction
     epsilon: Fraction
@@ -41,12 +42,12 @@ class Smooth(SymmetricMechanism, ABC):
     @property
     @abstractmethod
     def constant(self) -> Fraction:
-        """c, not below the real one."""
+        """c, rounded up."""
 
     @property
     @abstractmethod
     def noise(self) -> GridNoise:
-        """c/q·Z on integers, α = p/q: a cell's multiple is q·S = max(p·x, q)."""
+        """c/q·Z on integers, α = p/q; a cell multiplies its scale by q·S = max(p·x, q)."""
 
     @abstractmethod
     def tail(self, z: Fraction) -> arb:
@@ -72,14 +73,16 @@ class Smooth(SymmetricMechanism, ABC):
         p, q = self.alpha.numerator, self.alpha.denominator
         if largest.size and int(largest.max()) * p >= MULTIPLES:
             raise ParameterError(
-                "alpha times an establishment leaves 62 bits", where="largest", do="write alpha with fewer digits"
+                "alpha times the size of an establishment exceeds 62 bits",
+                where="largest",
+                do="write alpha with fewer digits",
             )
         return np.maximum(largest * p, q)
 
     def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
         """The published integers of cells first, first+1, …"""
         check_pair(counts, largest)
-        return cut_sum(counts, self.noise.draw(stream, first, counts.size, self.multiples(largest)))
+        return clamped_sum(counts, self.noise.draw(stream, first, counts.size, self.multiples(largest)))
 
     def mean_abs(self, counts: Floats, largest: Floats) -> Floats:  # noqa: ARG002 (the mechanisms' signature)
         """c·S·E|Z|."""
@@ -95,15 +98,15 @@ class Smooth(SymmetricMechanism, ABC):
             return self.tail(z) / 2 if z > 0 else 1 - self.tail(-z) / 2
 
     def margin(self, level: Fraction, largest: Int64s) -> Int64s:
-        """m = floor(c·S·G(1 − level) + ½), S of a public `largest`: what is cut only comes closer to the count."""
+        """m = floor(c·S·G(1 − level) + ½), S of a public `largest`; clamping only reduces the error."""
         check_numbers("largest", largest)
         beyond = ball_quantile(self.noise, 1 - check_level(level))
-        found, places = np.unique(self.multiples(largest), return_inverse=True)
+        distinct, places = np.unique(self.multiples(largest), return_inverse=True)
         scale = beyond * self.constant / self.alpha.denominator
-        margins = [min((2 * multiple * scale + 1) // 2, int(BOUND)) for multiple in found.tolist()]
+        margins = [min((2 * multiple * scale + 1) // 2, int(BOUND)) for multiple in distinct.tolist()]
         return np.array(margins, dtype=np.int64)[places]
 
 
 def ball_quantile(noise: GridNoise, u: Fraction) -> Fraction:
-    """A fraction just above the z with P(|Z| > z) = u."""
+    """An upper bound, as a fraction, on the z with P(|Z| > z) = u."""
     return rounded_up(lambda: noise.distribution.at(ball(u)))

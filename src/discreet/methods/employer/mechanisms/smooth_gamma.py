@@ -1,4 +1,5 @@
-"""Noise ∝ 1/(1 + |z|^γ) for establishments (003, Alg. 2), also with better constants. Proof: smooth_gamma.md."""
+"""Noise ∝ 1/(1 + |z|^γ) for establishments (Haney et al. 2017, Algorithm 2), also with tighter constants. Proof:
+smooth_gamma.md."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import ClassVar, Literal
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms.joint import UNITS, Joint, joint_constant
+from discreet.methods.employer.mechanisms.joint import UNITS, JointLossBound, joint_constant
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     check_alpha,
@@ -20,7 +21,7 @@ from discreet.methods.employer.mechanisms.parameters import (
     log1p,
     refuse,
 )
-from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth import SmoothMechanism
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.privacy.exact import format_exact
@@ -29,17 +30,18 @@ Constants = Literal["joint", "separate", "printed"]
 CHOICES = ("joint", "separate", "printed")
 PRINTED = Fraction(4)
 PAPER = 5  # γ + 1: the paper's slide and dilation
-GRID = 4  # γ is chosen among multiples of 1/4
+GRID = 4  # γ is searched among multiples of 1/4
 SMALLEST, LARGEST_GAMMA = Fraction(9, 4), Fraction(16)
-LARGEST_JOINT = 32  # an ε beyond protects nothing, and the joint supremum takes long
+LARGEST_JOINT = 32  # a larger ε protects nobody, and the joint supremum takes long
 
 
 @dataclass(frozen=True)
-class SmoothGamma(Smooth):
+class SmoothGamma(SmoothMechanism):
     """Density ∝ 1/(1 + |z|^γ). K = (γ−1)^((γ−1)/γ) bounds the loss of a shift, (γ−1)ln(1+α) that of a dilation.
 
-    joint: the least c for both at once, proved in balls; d = `cells` > 1: c = max{K/ε, K/((1+α)(ε − d(γ−1)ln(1+α)))}.
-    separate: c = K/(ε − d(γ−1)ln(1+α)). printed: c = 5/(ε − 5·ln(1+α)), γ = 4, one cell. gamma None: the least c·E|Z|.
+    joint: the least c for both together, proved by interval arithmetic; d = `cells` > 1: c = max{K/ε, K/((1+α)(ε −
+    d(γ−1)ln(1+α)))}. separate: c = K/(ε − d(γ−1)ln(1+α)). printed: c = 5/(ε − 5·ln(1+α)), γ = 4, one cell. gamma None:
+    the least c·E|Z|.
     """
 
     name: ClassVar[str] = "smooth-gamma"
@@ -62,7 +64,7 @@ class SmoothGamma(Smooth):
     def least_epsilon(
         cls, alpha: Fraction, *, constants: Constants = "joint", gamma: Fraction | None = PRINTED, cells: int = 1
     ) -> Fraction:
-        """The first decimal above d(γ−1)ln(1+α), or 5·ln(1+α); with γ left open, of the smallest on the grid, 9/4."""
+        """The first decimal above d(γ−1)ln(1+α), or 5·ln(1+α); without a γ, for the smallest on the grid, 9/4."""
         exact = check_alpha(alpha)
         _check(constants, gamma, cells)
         shape = gamma or SMALLEST
@@ -73,7 +75,7 @@ class SmoothGamma(Smooth):
 
     @cached_property
     def shape(self) -> Fraction:
-        """γ, given or chosen."""
+        """γ, declared or optimal."""
         if self.gamma is not None:
             return self.gamma
         return best_gamma(self.alpha, self.epsilon, self.constants, self.cells)
@@ -93,10 +95,10 @@ class SmoothGamma(Smooth):
         return PowerQuantile(self.shape).tail(ball(z))
 
     def mean_size(self) -> arb:
-        """E|Z| = 1/(2cos(π/γ)): .7071 for γ = 4, where 003 prints π/2."""
+        """E|Z| = 1/(2cos(π/γ)): .7071 for γ = 4 (Haney et al. 2017 print π/2)."""
         return _mean_size(self.shape)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return (
             f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, "
             f"Z with density ∝ 1/(1 + |z|^{format_exact(self.shape)}); rounded to integers"
@@ -126,7 +128,7 @@ def _spare(alpha: Fraction, epsilon: Fraction, dilation: Fraction) -> arb:
 
 
 def _admissible(alpha: Fraction, epsilon: Fraction, constants: Constants, gamma: Fraction, cells: int) -> bool:
-    """Whether the dilation leaves something of ε, for certain."""
+    """Whether the dilation leaves a positive part of ε, decided rigorously."""
     with ctx.workprec(BITS):
         return bool(_spare(alpha, epsilon, _dilation(constants, gamma, cells)) > 0)
 
@@ -154,7 +156,7 @@ def _mean_size(gamma: Fraction) -> arb:
 
 @lru_cache(maxsize=256)
 def best_gamma(alpha: Fraction, epsilon: Fraction, constants: Constants, cells: int) -> Fraction:
-    """The γ among multiples of 1/4 from 9/4 to 16 with the least c·E|Z|, compared as balls."""
+    """The γ among multiples of 1/4 from 9/4 to 16 with the least c·E|Z|, by interval arithmetic."""
     with ctx.workprec(BITS):
         best, error = SMALLEST, arb("inf")
         for gamma in (Fraction(step, GRID) for step in range(int(SMALLEST * GRID), int(LARGEST_GAMMA * GRID) + 1)):
@@ -162,9 +164,9 @@ def best_gamma(alpha: Fraction, epsilon: Fraction, constants: Constants, cells: 
                 break
             enough = error / _mean_size(gamma)
             if constants == "joint" and cells == 1 and epsilon <= LARGEST_JOINT and enough.is_finite():
-                wanted = Fraction(int((enough * UNITS).upper().floor().unique_fmpz()) + 1, UNITS)
-                if not Joint(gamma, alpha, epsilon).certain(wanted):
-                    continue  # it needs a larger c than would be better: no need to find out how large
+                candidate = Fraction(int((enough * UNITS).upper().floor().unique_fmpz()) + 1, UNITS)
+                if not JointLossBound(gamma, alpha, epsilon).certain(candidate):
+                    continue  # its c is too large to improve on the best one; its value is not needed
             c = ball(_constant(alpha, epsilon, constants, gamma, cells))
             if c < enough:
                 best, error = gamma, c * _mean_size(gamma)

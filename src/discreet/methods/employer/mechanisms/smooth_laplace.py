@@ -1,4 +1,4 @@
-"""Laplace noise for establishments, with a δ (003, Alg. 3). Proof: smooth_laplace.md, smooth.md."""
+"""Laplace noise for establishments, (ε, δ) (Haney et al. 2017, Algorithm 3). Proof: smooth_laplace.md, smooth.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.methods.employer.mechanisms.parameters import (
     log1p,
     refuse,
 )
-from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth import SmoothMechanism
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.laplace import Laplace
 from discreet.privacy.exact import format_exact
@@ -28,8 +28,9 @@ Constants = Literal["exact", "printed"]
 
 
 @dataclass(frozen=True)
-class SmoothLaplace(Smooth):
-    """Z with density e^−|z|/2. exact: the least c that the exact δ allows; printed: c = 2/ε (003, Alg. 3).
+class SmoothLaplace(SmoothMechanism):
+    """Z with density e^−|z|/2. exact: the least c for which the condition (1) of the proof and the
+    exact δ hold; where (1) binds, the actual δ is below `delta`. printed: c = 2/ε (Algorithm 3).
 
     `cells` = d: each of d cells is given ε/d and δ/d (basic composition).
     """
@@ -52,7 +53,7 @@ class SmoothLaplace(Smooth):
     def least_epsilon(
         cls, alpha: Fraction, delta: Fraction, *, constants: Constants = "exact", cells: int = 1
     ) -> Fraction:
-        """The first decimal that keeps δ; d cells need d times what one needs at δ/d."""
+        """The first decimal that is admissible at this δ; d cells need d times what one needs at δ/d."""
         exact, each = check_alpha(alpha), _checked(delta) / cells
         check_cells(cells)
         check_choice("constants", constants, ("exact", "printed"))
@@ -87,7 +88,7 @@ class SmoothLaplace(Smooth):
         """E|Z| = 1."""
         return arb(1)
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return (
             f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, Z Laplace: "
             f"density e^−|z|/2; δ = {format_exact(self.delta)}; rounded to integers"
@@ -104,7 +105,7 @@ def exact_delta(alpha: Fraction, epsilon: Fraction, c: Fraction) -> arb:
 
 
 def _cosh(alpha: Fraction, epsilon: Fraction, delta: Fraction) -> arb:
-    """δ(1+α)^(1+1/α)e^(ε/α)/α: what cosh(1/(αc)) may be at most."""
+    """δ(1+α)^(1+1/α)e^(ε/α)/α: the upper bound on cosh(1/(αc))."""
     return ball(delta / alpha) * (ball(1 + 1 / alpha) * log1p(alpha) + ball(epsilon / alpha)).exp()
 
 
@@ -115,7 +116,7 @@ def _pure_back(alpha: Fraction, epsilon: Fraction, c: Fraction) -> bool:
 
 
 def _admissible(alpha: Fraction, epsilon: Fraction, delta: Fraction, constants: Constants) -> bool:
-    """Whether one cell can keep (ε, δ). The printed constants must also keep the δ they claim: smooth_laplace.md."""
+    """Whether (ε, δ) is admissible for one cell. For printed constants the exact δ must not exceed the claimed one."""
     with ctx.workprec(BITS):
         if constants == "exact":
             return bool(ball(epsilon) > log1p(alpha)) and bool(_cosh(alpha, epsilon, delta) > 1)

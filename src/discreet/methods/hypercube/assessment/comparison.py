@@ -1,6 +1,8 @@
-"""One cube perturbed once, or every table on its own (002, §2 and §5): what either costs in accuracy and in sums.
+"""Bottom-up against interactive noise (Li & Krenzke 2020, §2 and §5): accuracy and additivity of a cube perturbed once
+and of tables perturbed separately.
 
-For synthetic, public or earlier protected counts, as `tradeoff` is. Noise is drawn under a fixed public test key.
+For synthetic, public or previously protected counts, as for `tradeoff`; in `assess`, for the confidential side. Noise
+is drawn under a fixed public test key.
 """
 
 from __future__ import annotations
@@ -23,30 +25,30 @@ from discreet.post.cubes.margins import Margin
 BOTTOM_UP = "bottom-up"
 SPLIT, EACH = "interactive, same total ε", "interactive, same ε for each table"
 RUNS = 20
-ADDS_UP = 1e-6  # sums that differ by less agree: counts are whole
+ADDS_UP = 1e-6  # sums that differ by less are equal: counts are integers
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to answer, and what it pays for all tables together."""
+class NoiseStrategy:
+    """A strategy for adding noise, and its privacy loss over all tables."""
 
     name: str
-    distribution: DiscreteLaplace  # of each table, or of the cube
+    distribution: DiscreteLaplace  # of each table's cells, or of the cube's
     epsilon: Fraction
     delta: float
 
 
 @dataclass(frozen=True)
 class ErrorLine:
-    """One way in one dimension. Errors are of unweighted counts; a weighted total's are as many average weights."""
+    """The errors of one strategy in one dimension, of unweighted counts."""
 
-    way: str
+    strategy: str
     dimension: int
     tables: int
     cells: int  # of all tables together
     mean_square: float  # mean over runs of the mean squared error over cells
-    broken: (
-        float  # share of the cells one dimension lower that are not the sum of this one's; NaN if none was asked for
+    nonadditive: (
+        float  # share of cells one dimension lower that differ from the sum of this one's; NaN if none compared
     )
 
     @property
@@ -56,10 +58,10 @@ class ErrorLine:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every way in every dimension."""
+    """Every strategy in every dimension."""
 
     runs: int
-    ways: tuple[Way, ...]
+    strategies: tuple[NoiseStrategy, ...]
     lines: tuple[ErrorLine, ...]
 
 
@@ -71,38 +73,41 @@ def compare(
     most: int = MOST_TABLES,
     runs: int = RUNS,
 ) -> Comparison:
-    """Bottom-up noise by `distribution` on the cells of the cube, against the same ε and δ spread over all tables asked for, and
-    against the same distribution for each table, which costs ε and δ as often. A record is in one cell of each table. Asked for
-    are the tables of these dimensions, or all, up to `most` of each; bottom-up has answered the others, too."""
-    wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
-    asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
-    ways = _ways(distribution, len(asked))
-    trial = _Trial(counts, tuple(asked))
+    """Simulates three strategies: noise by `distribution` on the cells of the cube; the same total ε and δ split over
+    the requested tables; and the same distribution for each table, whose ε and δ add up by sequential composition. A
+    record is in one cell of each table. Requested are the tables of these dimensions, or all, up to `most` of each;
+    the cube answers all others, too."""
+    requested = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
+    tabulated = [margin for dimension in requested for margin in tables(counts.shape, dimension, most)]
+    strategies = _strategies(distribution, len(tabulated))
+    simulation = _Simulation(counts, tuple(tabulated))
     lines = []
-    for way in ways:
-        squares, broken = (np.array(part) for part in zip(*(trial.run(way, run) for run in range(runs)), strict=True))
-        columns = (trial.number, trial.cells, squares.mean(axis=0), broken.mean(axis=0))
-        found = zip(*(column.tolist() for column in columns), strict=True)
-        lines += [ErrorLine(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
-    return Comparison(runs, tuple(ways), tuple(lines))
+    for strategy in strategies:
+        squares, nonadditive = (
+            np.array(part) for part in zip(*(simulation.run(strategy, run) for run in range(runs)), strict=True)
+        )
+        columns = (simulation.number, simulation.cells, squares.mean(axis=0), nonadditive.mean(axis=0))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        lines += [ErrorLine(strategy.name, d, *row) for d, row in enumerate(rows, 1) if d in requested]
+    return Comparison(runs, tuple(strategies), tuple(lines))
 
 
-def _ways(distribution: DiscreteLaplace, number: int) -> list[Way]:
-    """What the cube costs is what the tables may cost together."""
+def _strategies(distribution: DiscreteLaplace, number: int) -> list[NoiseStrategy]:
+    """The strategies: with the cube's ε and δ for all tables together, or for each."""
     once, split = (
         float(distribution.delta()),
-        shared(distribution.rate, None if distribution.cap is None else distribution.delta(), number),
+        split_noise(distribution.rate, None if distribution.cap is None else distribution.delta(), number),
     )
     return [
-        Way(BOTTOM_UP, distribution, distribution.rate, once),
-        Way(SPLIT, split, distribution.rate, number * float(split.delta())),
-        Way(EACH, distribution, number * distribution.rate, min(1.0, number * once)),
+        NoiseStrategy(BOTTOM_UP, distribution, distribution.rate, once),
+        NoiseStrategy(SPLIT, split, distribution.rate, number * float(split.delta())),
+        NoiseStrategy(EACH, distribution, number * distribution.rate, min(1.0, number * once)),
     ]
 
 
-def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
-    """Noise for each of so many tables that together cost ε and at most δ: rate ε/number, and the smallest cap whose δ
-    is at most δ/number, or none. It is looked for: δ falls as the cap grows."""
+def split_noise(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
+    """Noise for each of `number` tables with total privacy loss ε and at most δ: rate ε/number, and the smallest cap
+    whose δ is at most δ/number, or none. Found by bisection, since δ falls as the cap grows."""
     rate = epsilon / number
     if delta is None:
         return DiscreteLaplace(rate)
@@ -120,34 +125,34 @@ def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """True counts, and the tables asked for."""
+class _Simulation:
+    """True counts, and the requested tables."""
 
     counts: Int64s
-    asked: tuple[Margin, ...]
+    requested: tuple[Margin, ...]
 
     @cached_property
     def places(self) -> list[tuple[int, ...]]:
-        return [margin.places for margin in self.asked]
+        return [margin.places for margin in self.requested]
 
     @cached_property
     def truths(self) -> list[Floats]:
-        return [summed(self.counts.shape, self.counts, margin) for margin in self.asked]
+        return [summed(self.counts.shape, self.counts, margin) for margin in self.requested]
 
     @cached_property
     def number(self) -> Int64s:
-        """Tables, by dimension (less 1, here and below)."""
-        return self._by_dimension([1] * len(self.asked))
+        """Numbers of tables by dimension (from index 0)."""
+        return self._by_dimension([1] * len(self.requested))
 
     @cached_property
     def cells(self) -> Int64s:
-        """Cells of all tables."""
-        return self._by_dimension([margin.cells for margin in self.asked])
+        """Numbers of cells by dimension."""
+        return self._by_dimension([margin.cells for margin in self.requested])
 
     @cached_property
     def below(self) -> Int64s:
-        """Cells of the coarser tables that sums are compared with, by dimension of the finer."""
-        sizes = {places: margin.cells for places, margin in zip(self.places, self.asked, strict=True)}
+        """Numbers of cells of coarser tables that sums are compared with, by dimension of the finer table."""
+        sizes = {places: margin.cells for places, margin in zip(self.places, self.requested, strict=True)}
         return self._by_dimension(
             [sum(sizes.get(_without(places, gone), 0) for gone in places) for places in self.places]
         )
@@ -157,11 +162,11 @@ class _Trial:
         np.add.at(sums, [len(places) - 1 for places in self.places], numbers)
         return sums
 
-    def run(self, way: Way, run: int) -> tuple[Floats, Floats]:
-        """Mean squared error, and the share of sums that disagree, by dimension."""
-        answers = self._answers(way, run)
+    def run(self, strategy: NoiseStrategy, run: int) -> tuple[Floats, Floats]:
+        """Mean squared error, and the share of sums that are not additive, by dimension."""
+        answers = self._answers(strategy, run)
         squares, wrong = np.zeros(self.counts.ndim), np.zeros(self.counts.ndim)
-        for (places, answer), truth, margin in zip(answers.items(), self.truths, self.asked, strict=True):
+        for (places, answer), truth, margin in zip(answers.items(), self.truths, self.requested, strict=True):
             squares[len(places) - 1] += ((answer - truth) ** 2).sum()
             table = answer.reshape(margin.sizes)
             for axis, gone in enumerate(places):
@@ -171,17 +176,19 @@ class _Trial:
         shares = np.divide(wrong, self.below, out=np.full_like(wrong, nan), where=self.below > 0)
         return squares / np.maximum(self.cells, 1), shares
 
-    def _answers(self, way: Way, run: int) -> dict[tuple[int, ...], Floats]:
-        """Every table as this way answers it."""
-        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{way.name}, run {run}")
-        if way.name == BOTTOM_UP:
-            cube = (self.counts.reshape(-1) + way.distribution.draw(stream, 0, self.counts.size)).astype(np.float64)
-            found = [summed(self.counts.shape, cube, margin) for margin in self.asked]
+    def _answers(self, strategy: NoiseStrategy, run: int) -> dict[tuple[int, ...], Floats]:
+        """Every requested table under this strategy."""
+        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{strategy.name}, run {run}")
+        if strategy.name == BOTTOM_UP:
+            cube = (self.counts.reshape(-1) + strategy.distribution.draw(stream, 0, self.counts.size)).astype(
+                np.float64
+            )
+            answers = [summed(self.counts.shape, cube, margin) for margin in self.requested]
         else:
-            noise = way.distribution.draw(stream, 0, sum(margin.cells for margin in self.asked))
-            ends = np.cumsum([margin.cells for margin in self.asked])
-            found = [truth + noise[end - len(truth) : end] for truth, end in zip(self.truths, ends, strict=True)]
-        return dict(zip(self.places, found, strict=True))
+            noise = strategy.distribution.draw(stream, 0, sum(margin.cells for margin in self.requested))
+            ends = np.cumsum([margin.cells for margin in self.requested])
+            answers = [truth + noise[end - len(truth) : end] for truth, end in zip(self.truths, ends, strict=True)]
+        return dict(zip(self.places, answers, strict=True))
 
 
 def _without(places: Sequence[int], gone: int) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""Iterative proportional fitting of non-negative cells to their margins."""
+"""Raking (iterative proportional fitting) of a cube to control totals."""

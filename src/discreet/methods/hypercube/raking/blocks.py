@@ -1,4 +1,4 @@
-"""Margins in blocks, each raked in one small table of the cube, and where the cube's cells lie in it. Why: rake.md."""
+"""The raking plan: margins in blocks, each raked in one small table of the cube. Rationale: rake.md."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
 from discreet.post.cubes.margins import Margin
 
-OutputLocations = NDArray[np.uint32]
+Positions = NDArray[np.uint32]
 Groups = tuple[Numbers, int]  # the group of each code of an axis, and how many groups there are
 Groupings = dict[int, Groups]  # by axis of the cube, ascending
 Part = tuple[list[Margin], Groupings]
 
-SMALL, SHARE = 1 << 16, 32  # a block's table has at most so many cells, and at most 1/32 of the cube's
-LEAST = 64  # but may have so many
-ROW = (16, 4096)  # cells of a row: enough to forget what a row costs, few enough to stay in the nearest cache
+SMALL, SHARE = 1 << 16, 32  # a block's table has at most 2^16 cells, and at most 1/32 of the cube's,
+LEAST = 64  # but may always have 64
+ROW = (16, 4096)  # cells of a row: enough to amortise the cost per row, few enough to stay in L1 cache
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Margins that follow one another, and the table of the cube in which they are raked."""
+    """Consecutive margins, and the table of the cube in which they are raked."""
 
-    size: int  # of the table, which has rows of its own:
-    width: int  # its cells by the axes within a row of the cube
-    rows: OutputLocations  # the table's row of each row of the cube
-    steps: OutputLocations  # and the place in it of each of the row's cells
-    kind: int  # whether these places are all 0, or 0, 1, 2, …, or anything
-    parents: OutputLocations  # (margins, size): the cell of each margin that a cell of the table belongs to
-    starts: OutputLocations  # where the margins begin in one list of all their cells
-    begins: int  # where that list begins in that of all blocks
+    size: int  # cells of the table, which has rows of its own:
+    width: int  # its cells over the axes within a row of the cube
+    rows: Positions  # the table's row for each row of the cube
+    steps: Positions  # and the position in it of each cell of the row
+    kind: int  # whether these positions are all 0, are 0, 1, 2, …, or neither: ONE, RUN, ANY
+    parents: Positions  # (margins, size): each margin's cell for each cell of the table
+    starts: Positions  # offsets of the margins in the concatenated list of their cells
+    begins: int  # offset of that list in the list of all blocks
 
     @property
     def targets(self) -> slice:
-        """Its margins' cells among those of all."""
+        """The slice of its margins' cells in the list of all margins' cells."""
         return slice(self.begins, self.begins + int(self.starts[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class RakingPlan:
-    """How to rake cubes of one shape to these margins."""
+    """A plan for raking cubes of one shape to these margins."""
 
     margins: tuple[Margin, ...]
     cells: int  # of the cube
-    rows: int  # in which they are taken
+    rows: int  # into which the cube is cut
     blocks: tuple[Block, ...]
 
     @classmethod
     def of(cls, margins: tuple[Margin, ...]) -> RakingPlan:
-        """For all cells of a cube."""
+        """The plan for these margins."""
         shape = _shape(margins)
         parts = list(_parts(margins, prod(shape)))
         cut = _cut(shape, [groups for _, groups in parts])
@@ -63,19 +63,19 @@ class RakingPlan:
 
 def _shape(margins: tuple[Margin, ...]) -> tuple[int, ...]:
     if not margins:
-        raise ParameterError("no margins", where="margins", do="give one at least")
+        raise ParameterError("no margins", where="margins", do="pass at least one")
     shape = margins[0].shape
     if not all(shape):
         raise ParameterError("an axis without codes", where="margins", do="leave it out")
     if any(margin.shape != shape for margin in margins):
-        raise ParameterError("margins of different cubes", where="margins", do="give margins of one cube")
+        raise ParameterError("the margins are of different cubes", where="margins", do="pass margins of one cube")
     if any(margin.cells >= 2**32 for margin in margins):
-        raise ParameterError("a margin of 2^32 cells or more", where="margins", do="give coarser ones")
+        raise ParameterError("a margin has 2^32 cells or more", where="margins", do="use coarser margins")
     return shape
 
 
 def _parts(margins: Sequence[Margin], cells: int) -> Iterator[Part]:
-    """Take margins together for as long as a small table holds them all."""
+    """Groups consecutive margins for as long as one small table contains them all."""
     room = max(LEAST, min(SMALL, cells // SHARE))
     own: list[Margin] = []
     groups: Groupings = {}
@@ -89,28 +89,28 @@ def _parts(margins: Sequence[Margin], cells: int) -> Iterator[Part]:
 
 
 def _finer(groups: Groupings, margin: Margin) -> Groupings:
-    """Groups of the codes of each axis that lie within the given ones and within the margin's."""
-    made = dict(groups)
+    """The coarsest common refinement of the given groups and the margin's, by axis."""
+    refined = dict(groups)
     for axis in margin.axes:
-        if axis.place not in made:
-            made[axis.place] = _numbered(axis.groups)
+        if axis.place not in refined:
+            refined[axis.place] = _numbered(axis.groups)
             continue
-        known, size = made[axis.place]
+        known, size = refined[axis.place]
         if size < len(known) and not np.array_equal(known, axis.groups):
-            made[axis.place] = _numbered(known * axis.size + axis.groups)
-    return dict(sorted(made.items()))
+            refined[axis.place] = _numbered(known * axis.size + axis.groups)
+    return dict(sorted(refined.items()))
 
 
 def _numbered(groups: Numbers) -> Groups:
-    """Numbers without gaps; a code's own number where every code is a group."""
-    found, own = np.unique(groups, return_inverse=True)
-    if len(found) == len(groups):
+    """Groups numbered without gaps; by code where every code is a group of its own."""
+    distinct, own = np.unique(groups, return_inverse=True)
+    if len(distinct) == len(groups):
         return np.arange(len(groups), dtype=np.int64), len(groups)
-    return own.astype(np.int64), len(found)
+    return own.astype(np.int64), len(distinct)
 
 
 def _cut(shape: tuple[int, ...], blocks: list[Groupings]) -> int:
-    """After which axis a row begins: so that most blocks meet a row in one cell or in a run of cells."""
+    """The axis after which rows begin, chosen so that for most blocks a row maps to one cell or to a run of cells."""
 
     def awkward(cut: int) -> int:
         return sum(_awkward(shape, groups, cut) for groups in blocks)
@@ -128,8 +128,8 @@ def _awkward(shape: tuple[int, ...], groups: Groupings, cut: int) -> bool:
     return bool(within) and not (codes and len(within) == len(shape) - cut)
 
 
-def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[OutputLocations]:
-    """By how much each code of each axis moves a block's row (before the cut) or the place in it (after)."""
+def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[Positions]:
+    """The contribution of each code of each axis to a block's row (before the cut) or to the position in it (after)."""
     shares = [np.zeros(n, np.uint32) for n in shape]
     for place, (own, _) in groups.items():
         inner = [size for other, (_, size) in groups.items() if other > place and (other >= cut) == (place >= cut)]
@@ -137,12 +137,12 @@ def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[OutputL
     return shares
 
 
-def _spread(shares: Iterable[OutputLocations]) -> OutputLocations:
+def _spread(shares: Iterable[Positions]) -> Positions:
     """The sums over all combinations of codes."""
-    found = np.zeros(1, np.uint32)
+    sums = np.zeros(1, np.uint32)
     for share in shares:
-        found = np.add.outer(found, share).reshape(-1)
-    return found
+        sums = np.add.outer(sums, share).reshape(-1)
+    return sums
 
 
 def _blocks(parts: list[Part], shape: tuple[int, ...], cut: int) -> Iterator[Block]:
@@ -158,8 +158,8 @@ def _blocks(parts: list[Part], shape: tuple[int, ...], cut: int) -> Iterator[Blo
         begins += int(starts[-1])
 
 
-def _parents(margin: Margin, groups: Groupings) -> OutputLocations:
-    """The margin's cell of each cell of its block's table."""
+def _parents(margin: Margin, groups: Groupings) -> Positions:
+    """The margin's cell for each cell of its block's table."""
     places = list(groups)
     shares = [np.zeros(size, np.uint32) for _, size in groups.values()]
     for place, share in margin.steps():

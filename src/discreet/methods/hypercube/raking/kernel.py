@@ -1,4 +1,5 @@
-"""The loops of raking: scale a cube by one table while adding up another, and rake a small table. Why: rake.md."""
+"""The compiled loops of raking: scale a cube by one table while summing another, and rake a small table. Rationale:
+rake.md."""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ from numpy.typing import NDArray
 from discreet.arrays import Floats
 from discreet.noise.jit import compiled
 
-OutputLocations = NDArray[np.uint32]  # unsigned: no test for negative ones in the loops
+Positions = NDArray[np.uint32]  # unsigned: the loops need no test for negative indices
 
-ONE, RUN, ANY, NOT = 0, 1, 2, 3  # a row meets one cell of a table's row, all in turn, any of them; it is not scaled
+ONE, RUN, ANY, NOT = 0, 1, 2, 3  # a row maps to one cell of a table's row, to all in order, to any; or is not scaled
 
 
 @compiled
-def fold(  # noqa: PLR0912  # one plain loop for each way in which a row meets a table: the compiler makes them vectors
+def fold(  # noqa: PLR0912  # one plain loop for each way in which a row maps to a table: the compiler vectorises them
     cube: Floats,
     factors: Floats,
-    rows: OutputLocations,
-    steps: OutputLocations,
+    rows: Positions,
+    steps: Positions,
     by: int,
     table: Floats,
-    at: OutputLocations,
-    to: OutputLocations,
+    at: Positions,
+    to: Positions,
     add: int,
 ) -> None:
     """cube[r, j] *= factors[rows[r], steps[j]], then table[at[r], to[j]] += cube[r, j], in one pass over the cube."""
@@ -49,7 +50,7 @@ def fold(  # noqa: PLR0912  # one plain loop for each way in which a row meets a
             for j in range(width):
                 cube[r, j] *= factors[f, steps[j]]
         if add == ONE:
-            a = b = c = d = 0.0  # four sums side by side: an addition need not wait for the one before
+            a = b = c = d = 0.0  # four independent sums, so that additions need not wait for each other
             for j in range(0, even, 4):
                 a += cube[r, j]
                 b += cube[r, j + 1]
@@ -67,10 +68,10 @@ def fold(  # noqa: PLR0912  # one plain loop for each way in which a row meets a
 
 
 @compiled
-def adjust(table: Floats, parents: OutputLocations, starts: OutputLocations, targets: Floats, factors: Floats) -> float:
-    """factors[u] ← Π target/sum over the margins in turn, each sum being that of table·factors.
+def adjust(table: Floats, parents: Positions, starts: Positions, targets: Floats, factors: Floats) -> float:
+    """factors[u] ← Π target/sum over the margins in turn, where each sum is that of table·factors.
 
-    A slice with the sum 0 keeps its factors. Returns the largest factor's size, infinite where one is no number.
+    A slice with the sum 0 keeps its factors. Returns the largest absolute factor, infinity if one is not finite.
     """
     factors[:] = 1.0
     sums = np.zeros(starts[-1])
@@ -94,7 +95,7 @@ def adjust(table: Floats, parents: OutputLocations, starts: OutputLocations, tar
 
 
 @compiled
-def add_up(table: Floats, parents: OutputLocations, starts: OutputLocations, sums: Floats) -> None:
+def add_up(table: Floats, parents: Positions, starts: Positions, sums: Floats) -> None:
     """The margins of a table."""
     sums[:] = 0.0
     for m in range(len(parents)):
@@ -104,8 +105,8 @@ def add_up(table: Floats, parents: OutputLocations, starts: OutputLocations, sum
 
 
 @compiled
-def meets(table: Floats, parents: OutputLocations, starts: OutputLocations, targets: Floats, tolerance: float) -> bool:
-    """Whether a table has its margins within the tolerance. The first that it has not ends the search."""
+def meets(table: Floats, parents: Positions, starts: Positions, targets: Floats, tolerance: float) -> bool:
+    """Whether a table meets its margins within the tolerance. Stops at the first that it does not."""
     for m in range(len(parents)):
         sums = np.zeros(starts[m + 1] - starts[m])
         for u in range(len(table)):
@@ -126,12 +127,12 @@ def furthest(sums: Floats, targets: Floats) -> float:
 
 @compiled
 def largest(values: Floats) -> float:
-    """max |value|, infinite where one is no number."""
-    found = 0.0
+    """max |value|, infinity if one is NaN."""
+    most = 0.0
     for i in range(len(values)):
         size = abs(values[i])
-        if not size <= found:
+        if not size <= most:
             if math.isnan(size):
                 return math.inf
-            found = size
-    return found
+            most = size
+    return most

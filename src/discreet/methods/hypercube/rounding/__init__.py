@@ -1,1 +1,1 @@
-"""Controlled rounding: whole numbers that keep their margins."""
+"""Controlled rounding: non-negative integers that keep their margins."""

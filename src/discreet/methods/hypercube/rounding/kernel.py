@@ -1,9 +1,10 @@
-"""The loops of whole cubes: round down, give units to cells with room, take some back. Proof: integers.md.
+"""The compiled loops of controlled rounding: round down, add units to cells with a deficit, take units back. Proof:
+controlled_rounding.md.
 
-A cell of a cube is its number; its codes follow from it. `lacks` holds, margin after margin, how many units each of the
-margins' cells lacks. A frame has the sizes of the axes, where each one's codes begin in a row of shares, these
-(`shares[m, first[p] + code]` is what a code of axis p adds to the number of a cell's place in margin m), and where each
-margin's cells begin.
+Cells are identified by their number. `deficits` holds, margin after margin, the units that each of the margins' cells
+still needs. A frame has the sizes of the axes, the offset of each axis in a row of shares, the shares
+(`shares[m, first[p] + code]` is the contribution of a code of axis p to the number of the cell in margin m), and the
+offset of each margin's cells.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from discreet.noise.jit import compiled
 
 Frame = tuple[Int64s, Int64s, Int64s, Int64s]
 
-WHOLE = 1e-12  # of a value: what its rounding errors may be
+ROUNDING_ERROR = 1e-12  # relative bound on floating-point errors of a value
 
 
 @compiled
 def mixed(word: np.uint64, seed: np.uint64) -> np.uint64:
-    """A word that looks random: splitmix64's finaliser on seed + word·γ (Steele, Lea & Flood 2014)."""
+    """A pseudorandom word: splitmix64's finaliser on seed + word·γ (Steele, Lea & Flood 2014)."""
     z = seed + (word + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -31,29 +32,29 @@ def mixed(word: np.uint64, seed: np.uint64) -> np.uint64:
 
 @compiled
 def uniform(word: np.uint64, seed: np.uint64) -> float:
-    """In the open interval (0, 1): the topmost 52 bits and a half."""
+    """A uniform number in the open interval (0, 1): the topmost 52 bits plus one half."""
     return float(np.float64(mixed(word, seed) >> np.uint64(12)) + 0.5) / 2.0**52
 
 
 @compiled
 def uniforms(numbers: Int64s, seed: np.uint64) -> Floats:
-    """One for each number."""
-    found = np.empty(len(numbers))
+    """A uniform number for each of these words."""
+    values = np.empty(len(numbers))
     for j in range(len(numbers)):
-        found[j] = uniform(np.uint64(numbers[j]), seed)
-    return found
+        values[j] = uniform(np.uint64(numbers[j]), seed)
+    return values
 
 
 @compiled
 def rest(x: float, whole: np.int64, tolerance: float) -> float:
-    """What of x lies above the whole number, 0 if it is within the tolerance of it."""
+    """The fractional part x − whole, 0 within the tolerance."""
     left = x - whole
-    return left if left > tolerance + WHOLE * x else 0.0
+    return left if left > tolerance + ROUNDING_ERROR * x else 0.0
 
 
 @compiled
 def find(cell: int, frame: Frame, at: Int64s) -> None:
-    """The cell's place in every margin, into `at`."""
+    """Writes the cell's position in every margin into `at`."""
     sizes, first, shares, starts = frame
     at[:] = starts
     for p in range(len(sizes) - 1, -1, -1):
@@ -65,27 +66,28 @@ def find(cell: int, frame: Frame, at: Int64s) -> None:
 
 
 @compiled
-def floors(x: Floats, frame: Frame, tolerance: float, lacks: Int64s, out: Int64s, rests: Floats) -> None:
-    """⌊x⌋ into `out`, which takes from what the margins lack; what is left of x is added up, by the first margin."""
+def floors(x: Floats, frame: Frame, tolerance: float, deficits: Int64s, out: Int64s, rests: Floats) -> None:
+    """Writes ⌊x⌋ into `out`, lowers the deficits, and adds up the fractional parts by the first margin."""
     at = frame[3].copy()
     for j in range(len(x)):
-        whole = np.int64(math.floor(x[j] + (tolerance + WHOLE * x[j])))
+        whole = np.int64(math.floor(x[j] + (tolerance + ROUNDING_ERROR * x[j])))
         out[j] = whole
         left = rest(x[j], whole, tolerance)
         if whole == 0 and left == 0.0:
             continue
         find(j, frame, at)
         for m in range(len(at)):
-            lacks[at[m]] -= whole
+            deficits[at[m]] -= whole
         rests[at[0]] += left
 
 
 @compiled
 def systematic(
-    x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, lacks: Int64s, out: Int64s
+    x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, deficits: Int64s, out: Int64s
 ) -> None:
-    """Of one margin: a unit to each cell in whose stretch of the added-up rests lies begin + 0, 1, 2, …"""
-    so_far = np.zeros(len(lacks))
+    """Systematic sampling for one margin: a unit to each cell whose interval of the cumulative fractional parts
+    contains one of begin + 0, 1, 2, …"""
+    so_far = np.zeros(len(deficits))
     at = np.zeros(1, np.int64)
     for j in range(len(x)):
         left = rest(x[j], out[j], tolerance)
@@ -95,15 +97,15 @@ def systematic(
         g = at[0]
         before = math.ceil(so_far[g] - begin[g])
         so_far[g] += left * stretch[g]
-        if lacks[g] > 0 and math.ceil(so_far[g] - begin[g]) > before:
+        if deficits[g] > 0 and math.ceil(so_far[g] - begin[g]) > before:
             out[j] += 1
-            lacks[g] -= 1
+            deficits[g] -= 1
 
 
 @compiled
 def ranks(x: Floats, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[Int64s, Floats]:
-    """Cells with a rest r that have not got their unit, and u(1 − r)/((1 − u)r): in its order the chance of a cell to
-    be among the first is close to r (Rosén 1997)."""
+    """Cells with a fractional part r and no unit yet, and their ranks u(1 − r)/((1 − u)r): Pareto sampling, whose
+    inclusion probabilities are close to r (Rosén 1997)."""
     count = 0
     for j in range(len(x)):
         count += rest(x[j], out[j], tolerance) > 0.0
@@ -119,49 +121,49 @@ def ranks(x: Floats, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[In
 
 
 @compiled
-def give(order: Int64s, frame: Frame, lacks: Int64s, out: Int64s) -> None:
-    """One unit to each cell, in this order, that has room on all margins."""
+def give(order: Int64s, frame: Frame, deficits: Int64s, out: Int64s) -> None:
+    """Adds one unit to each cell, in this order, that has a deficit on all margins."""
     at = frame[3].copy()
     for j in order:
         find(j, frame, at)
-        room = lacks[at[0]]
+        room = deficits[at[0]]
         for m in range(1, len(at)):
-            room = min(room, lacks[at[m]])
+            room = min(room, deficits[at[m]])
         if room > 0:
             out[j] += 1
             for m in range(len(at)):
-                lacks[at[m]] -= 1
+                deficits[at[m]] -= 1
 
 
 @compiled
-def take(order: Int64s, most: int, frame: Frame, lacks: Int64s, out: Int64s) -> None:
-    """At most so many units from each cell, in this order, that has too many on a margin."""
+def take(order: Int64s, most: int, frame: Frame, deficits: Int64s, out: Int64s) -> None:
+    """Takes up to `most` units from each cell, in this order, that has a surplus on a margin."""
     at = frame[3].copy()
     for j in order:
         if out[j] == 0:
             continue
         find(j, frame, at)
-        least = lacks[at[0]]
+        least = deficits[at[0]]
         for m in range(1, len(at)):
-            least = min(least, lacks[at[m]])
+            least = min(least, deficits[at[m]])
         units = min(-least, most, out[j])
         if units > 0:
             out[j] -= units
             for m in range(len(at)):
-                lacks[at[m]] += units
+                deficits[at[m]] += units
 
 
 @compiled
 def beyond(x: float, units: np.int64, tolerance: float) -> int:
-    """By how many units a cell is above the ceiling or below the floor."""
-    slack = tolerance + WHOLE * x
+    """Units by which a cell is above its ceiling or below its floor."""
+    slack = tolerance + ROUNDING_ERROR * x
     low, high = np.int64(math.floor(x + slack)), np.int64(math.ceil(x - slack))
     return int(max(units - high, low - units, np.int64(0)))
 
 
 @compiled
 def outliers(x: Floats, out: Int64s, tolerance: float) -> Int64s:
-    """The cells above their ceilings."""
+    """Cells above their ceiling."""
     return np.array([j for j in range(len(x)) if out[j] > x[j] and beyond(x[j], out[j], tolerance) > 0], np.int64)
 
 
@@ -179,8 +181,8 @@ def exchange(
     seed: np.uint64,
     out: Int64s,
 ) -> None:
-    """A unit of each bad cell and one of a partner, partners[low … high − 1], swap their codes on the swapped axes, if
-    fewer units are beyond floor and ceiling then."""
+    """A unit of each cell in `bad` and a unit of a partner, from partners[low … high − 1], swap their codes on the
+    swapped axes, if that lowers the number of units outside floor and ceiling."""
     for b in range(len(bad)):
         i = bad[b]
         for t in range(tries):
@@ -209,5 +211,5 @@ def exchange(
 
 
 def seeded(purpose: int, seed: np.uint64) -> np.uint64:
-    """A seed of its own for one purpose."""
+    """The seed of one purpose."""
     return np.uint64(mixed(np.uint64(purpose), seed))

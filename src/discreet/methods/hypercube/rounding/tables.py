@@ -1,5 +1,5 @@
-"""Which tables of a cube can be whole at once: their groupings, what they share, and the tree they hang on.
-Proof: integers.md."""
+"""Which margins of a cube can be rounded jointly: their nested groupings, intersections and junction tree. Proof:
+controlled_rounding.md."""
 
 from __future__ import annotations
 
@@ -14,81 +14,83 @@ from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Margin, Problem
 from discreet.post.cubes.overlap import by_place
 
-Levels = tuple[int, ...]  # of each of the cube's axes: 0 its codes together, 1 its coarsest groups, … its codes
+Levels = tuple[int, ...]  # for each axis of the cube: 0 all codes together, 1 its coarsest groups, … its codes
 
 
-def decomposable(margins: Sequence[Margin]) -> Problem | None:
-    """Why these margins cannot be promised to be whole all at once, from the declaration alone; None if they can.
+def non_decomposable(margins: Sequence[Margin]) -> Problem | None:
+    """Why these margins may not be jointly roundable, from the declaration alone; None if they are decomposable.
 
-    Refused: groups of an axis that overlap without being nested, and margins that lie around a cycle.
+    Refused: groups of an axis that overlap without being nested, and margins without a junction tree (a cycle).
     """
     if not margins:
         return None
-    ladder = Ladder.of(margins)
-    if isinstance(ladder, Problem):
-        return ladder
-    for inner in family_of(ladder).values():
-        _, cycle = ears(inner)
+    groupings = NestedGroupings.of(margins)
+    if isinstance(groupings, Problem):
+        return groupings
+    for inner in family_of(groupings).values():
+        _, cycle = junction_tree(inner)
         if cycle:
-            names = [ladder.name(inner[i]) for i in cycle]
-            detail = f"{'; '.join(names)} lie around a cycle: there may be no whole cube with the margins of this one"
+            names = [groupings.name(inner[i]) for i in cycle]
+            detail = f"{'; '.join(names)} form a cycle: there may be no cube of integers with these rounded margins"
             return Problem("cycle", names[0], 0, detail)
     return None
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
-    """The groupings of every axis that margins use, each within the one before, and the tables made of them."""
+class NestedGroupings:
+    """The nested groupings of every axis that margins use, and the tables by them."""
 
     shape: tuple[int, ...]
-    rungs: tuple[tuple[Numbers, ...], ...]
+    by_axis: tuple[tuple[Numbers, ...], ...]
     names: dict[Levels, str]  # of the margins
 
     @classmethod
-    def of(cls, margins: Sequence[Margin], shape: Sequence[int] = ()) -> Ladder | Problem:
+    def of(cls, margins: Sequence[Margin], shape: Sequence[int] = ()) -> NestedGroupings | Problem:
         shape = margins[0].shape if margins else tuple(shape)
         if any(margin.shape != shape for margin in margins):
-            raise ParameterError("margins of several cubes", where="margins", do="give those of one")
+            raise ParameterError("the margins are of several cubes", where="margins", do="pass margins of one cube")
         if 0 in shape:
-            raise ParameterError("a cube without cells", where="margins", do="declare at least one code an axis")
-        found = [{bytes(8 * n): np.zeros(n, np.int64), np.arange(n).tobytes(): np.arange(n)} for n in shape]
+            raise ParameterError("the cube has no cells", where="margins", do="declare at least one code per axis")
+        groupings = [{bytes(8 * n): np.zeros(n, np.int64), np.arange(n).tobytes(): np.arange(n)} for n in shape]
         for margin in margins:
             for axis in by_place(margin):
                 groups = _relabelled(axis.groups)
-                found[axis.place][groups.tobytes()] = groups
-        rungs = tuple(tuple(sorted(rung.values(), key=lambda groups: int(groups.max(initial=0)))) for rung in found)
-        for place, rung in enumerate(rungs):
-            for coarse, fine in pairwise(rung):
+                groupings[axis.place][groups.tobytes()] = groups
+        by_axis = tuple(
+            tuple(sorted(levels.values(), key=lambda groups: int(groups.max(initial=0)))) for levels in groupings
+        )
+        for place, levels in enumerate(by_axis):
+            for coarse, fine in pairwise(levels):
                 if not (_parents(fine, coarse)[fine] == coarse).all():
-                    names = [m.name for m in margins if any(a.place == place and not a.whole for a in m.axes)]
+                    names = [m.name for m in margins if any(a.place == place and not a.ungrouped for a in m.axes)]
                     detail = f"groups of axis {place} overlap without being nested: {'; '.join(names)}"
                     return Problem("groups", names[0], 0, detail)
-        bare = cls(shape, rungs, {})
-        return cls(shape, rungs, {bare.levels(margin): margin.name for margin in reversed(margins)})
+        bare = cls(shape, by_axis, {})
+        return cls(shape, by_axis, {bare.levels(margin): margin.name for margin in reversed(margins)})
 
     @property
     def top(self) -> Levels:
-        return tuple(len(rung) - 1 for rung in self.rungs)
+        return tuple(len(levels) - 1 for levels in self.by_axis)
 
     def levels(self, margin: Margin) -> Levels:
-        """Which rung of each axis a margin stands on."""
-        found = [0] * len(self.shape)
+        """The level of each axis in a margin."""
+        levels = [0] * len(self.shape)
         for axis in by_place(margin):
             groups = _relabelled(axis.groups).tobytes()
-            found[axis.place] = next(i for i, g in enumerate(self.rungs[axis.place]) if g.tobytes() == groups)
-        return tuple(found)
+            levels[axis.place] = next(i for i, g in enumerate(self.by_axis[axis.place]) if g.tobytes() == groups)
+        return tuple(levels)
 
     def name(self, table: Levels) -> str:
-        """A margin's name; of what margins share, two of them."""
+        """A margin's name; for an intersection, the names of two margins."""
         wider = [name for levels, name in self.names.items() if shared(levels, table) == table]
-        return self.names.get(table) or f"what {' and '.join(wider[:2])} share"
+        return self.names.get(table) or f"the intersection of {' and '.join(wider[:2])}"
 
     def sizes(self, table: Levels) -> list[int]:
-        return [int(rung[level].max(initial=0)) + 1 for rung, level in zip(self.rungs, table, strict=True)]
+        return [int(levels[level].max(initial=0)) + 1 for levels, level in zip(self.by_axis, table, strict=True)]
 
     def coarser(self, place: int, fine: int, coarse: int) -> Numbers:
         """The coarse group of each fine one."""
-        return _parents(self.rungs[place][fine], self.rungs[place][coarse])
+        return _parents(self.by_axis[place][fine], self.by_axis[place][coarse])
 
     def margin(self, table: Levels, inner: Levels) -> Margin:
         """A table within another, as a margin of it."""
@@ -100,12 +102,12 @@ class Ladder:
         return Margin("", tuple(self.sizes(table)), tuple(axes))
 
     def numbers(self, margin: Margin, cells: Numbers) -> Numbers:
-        """The margin's own numbers of cells of its table."""
+        """The margin's own cell numbers of cells of its table."""
         table = self.levels(margin)
         axes = []
         for axis in margin.axes:
-            _, some = np.unique(self.rungs[axis.place][table[axis.place]], return_index=True)
-            axes.append(Axis(axis.place, axis.groups[some], axis.size))
+            _, first = np.unique(self.by_axis[axis.place][table[axis.place]], return_index=True)
+            axes.append(Axis(axis.place, axis.groups[first], axis.size))
         return Margin("", tuple(self.sizes(table)), tuple(axes)).parents(cells)
 
 
@@ -117,31 +119,34 @@ def _parents(fine: Numbers, coarse: Numbers) -> Numbers:
 
 
 def _relabelled(groups: Numbers) -> Numbers:
-    """The same groups, numbered as they first occur."""
-    _, some, which = np.unique(groups, return_index=True, return_inverse=True)
-    found: Numbers = np.argsort(np.argsort(some))[which].astype(np.int64)
-    return found
+    """The same groups, numbered by first occurrence."""
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    relabelled: Numbers = np.argsort(np.argsort(first))[which].astype(np.int64)
+    return relabelled
 
 
 def shared(a: Levels, b: Levels) -> Levels:
+    """The intersection: the coarser level on each axis."""
     return tuple(map(min, a, b))
 
 
-def family_of(ladder: Ladder) -> dict[Levels, list[Levels]]:
-    """Margins, what any of them share, the total and the cube, coarse first; with each the largest within it."""
-    found = {*ladder.names, (0,) * len(ladder.shape)}
-    while more := {shared(a, b) for a, b in combinations(found, 2)} - found:
-        found |= more
+def family_of(groupings: NestedGroupings) -> dict[Levels, list[Levels]]:
+    """The margins, their intersections, the total and the cube, coarse first; each with the maximal tables within
+    it."""
+    tables = {*groupings.names, (0,) * len(groupings.shape)}
+    while more := {shared(a, b) for a, b in combinations(tables, 2)} - tables:
+        tables |= more
     family: dict[Levels, list[Levels]] = {}
-    for table in sorted({*found, ladder.top}, key=lambda levels: (sum(levels), levels)):
-        within = [other for other in found if other != table and shared(other, table) == other]
+    for table in sorted({*tables, groupings.top}, key=lambda levels: (sum(levels), levels)):
+        within = [other for other in tables if other != table and shared(other, table) == other]
         family[table] = sorted(a for a in within if not any(a != b and shared(a, b) == a for b in within))
     return family
 
 
-def ears(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
-    """A junction tree, as pairs (table, its neighbour nearer to the root), the root first with itself; and the tables
-    that have none (Graham 1979; Yu & Ozsoyoglu 1979). A table whose shares with all others lie in one is an ear."""
+def junction_tree(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
+    """A junction tree as pairs (table, parent), the root first with itself; or else the tables that form a cycle.
+    Found by removing ears, tables whose intersection with all others lies in one of them (Graham 1979; Yu & Ozsoyoglu
+    1979)."""
     left = list(range(len(tables)))
     tree: list[tuple[int, int]] = []
     while len(left) > 1:

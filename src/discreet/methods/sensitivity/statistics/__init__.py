@@ -1,8 +1,9 @@
-"""Local sensitivities: how far one observation, added or removed, can move a statistic of a cell (004, Step 1).
+"""Local sensitivities: the largest change of a cell's statistic when one observation is added or removed (Chetty &
+Friedman 2019, Step 1).
 
-Pure functions over the observations of many cells at once. A statistic is total: where it is not defined (no spread
-in x, too few observations) it has a stated fallback, and the fallback takes part in the sensitivity. Where adding an
-observation can move it beyond all bounds, its sensitivity is infinite. Formulas and proofs: sensitivity.md.
+Pure functions over the observations of many cells at once. A statistic is total: where it is undefined (no spread in x,
+too few observations) it has a fixed fallback value, which takes part in the sensitivity. Where adding an observation
+can change it without bound, its sensitivity is infinite. Formulas and proofs: sensitivity.md.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from discreet.errors import ParameterError
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
-LARGEST = 10**6  # points of a grid
+LARGEST = 10**6  # grid points
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A column of observations and the declared bounds that every value lies within."""
+    """A column of observations, with the declared bounds of its values."""
 
     name: str
     low: float
@@ -44,15 +45,15 @@ class Variable:
 
 @dataclass(frozen=True)
 class Search:
-    """Which observations are tried to be added: the exact maximum over the bounded space where it is known, its
-    corners, or a grid of `points` values from bound to bound in each variable (corners included). "removals" tries
-    none, for statistics of many variables: a release must say that its sensitivities know no additions."""
+    """The search over added observations: the exact maximum over the bounded space where it is available, its corners,
+    or a grid of `points` values from bound to bound in each variable (corners included). "removals" adds none, for
+    statistics of many variables: a release must state that its sensitivities do not cover additions."""
 
     kind: Literal["exact", "corners", "grid", "removals"] = "exact"
-    points: int = 2  # a variable, in a grid
+    points: int = 2  # per variable, in a grid
 
     def values(self, variable: Variable) -> Floats:
-        """What a grid, or the corners, try of one variable."""
+        """The values of one variable in a grid, or at the corners."""
         return np.linspace(variable.low, variable.high, self.points if self.kind == "grid" else 2)
 
 
@@ -61,31 +62,31 @@ SEARCHES: tuple[str, ...] = ("exact", "corners", "grid", "removals")
 
 
 @dataclass(frozen=True)
-class Local:
-    """What is known of every cell: one entry each. Confidential."""
+class LocalSensitivities:
+    """Statistics and local sensitivities, one entry per cell. Confidential."""
 
     n: Int64s
     statistic: Floats
-    sensitivity: Floats  # max |θ(D ± d) − θ(D)|; infinite where nothing bounds it
+    sensitivity: Floats  # max |θ(D ± d) − θ(D)|; infinite where it is unbounded
     error: Floats | None  # the statistic's standard error, where the statistic has one
     error_sensitivity: Floats | None
 
 
 @dataclass(frozen=True)
-class Worst:
-    """The observation that moves a cell's statistic most. Confidential."""
+class WorstRecord:
+    """The observation that changes a cell's statistic most. Confidential."""
 
     added: bool  # or removed
-    point: tuple[float, ...]  # one value a variable; of a removed one, the observation's
-    change: float  # θ(D ± d) − θ(D), signed; infinite where nothing bounds it
+    point: tuple[float, ...]  # one value per variable
+    change: float  # θ(D ± d) − θ(D), signed; infinite where it is unbounded
 
 
 class Statistic(Protocol):
-    """A number made of the observations of one cell."""
+    """A function of the observations of one cell, with values in the real numbers."""
 
     @property
     def name(self) -> str:
-        """As a release calls it: `mean`, `prediction`, …"""
+        """As in a declaration: `mean`, `prediction`, …"""
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -93,7 +94,7 @@ class Statistic(Protocol):
 
     @property
     def scale(self) -> float:
-        """Its natural size, from the declared bounds alone: what a default grid is a fraction of."""
+        """Its natural size, from the declared bounds alone: the default grid is a fraction of it."""
 
     @property
     def has_error(self) -> bool:
@@ -105,21 +106,21 @@ class Statistic(Protocol):
 
     @property
     def parameters(self) -> int:
-        """Degrees of freedom that its standard error loses: 1 for a mean, 2 for a line; 0 without an error."""
+        """Number of estimated parameters, for degrees of freedom: 1 for a mean, 2 for a line; 0 without an error."""
 
     def searches(self) -> tuple[str, ...]:
-        """The kinds of search that it knows, the default first."""
+        """The supported kinds of search, the default first."""
 
     def local(
         self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
-    ) -> Local:
+    ) -> LocalSensitivities:
         """The statistic and its sensitivity in every cell. Cell j has rows starts[j] … starts[j+1] − 1 of the columns,
         sorted by the columns in order; every cell has at least one row. Sums run over rows in order, so that equal
         cells give equal bits. Without `errors`, standard errors are left out (None)."""
 
 
 class CompiledStatistic(Statistic):
-    """A statistic whose kernel measures many cells at once."""
+    """A statistic with a compiled kernel for many cells at once."""
 
     has_error = True
     kinds: ClassVar[tuple[str, ...]] = SEARCHES  # of search, the default first
@@ -129,27 +130,27 @@ class CompiledStatistic(Statistic):
 
     def local(
         self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
-    ) -> Local:
-        out = self._measured(_contiguous(columns), starts, known(self, search), errors)
+    ) -> LocalSensitivities:
+        out = self._compute(_contiguous(columns), starts, checked_search(self, search), errors)
         both = (out[2], out[3]) if errors and self.has_error else (None, None)
-        return Local(np.diff(starts), out[0], out[1], *both)
+        return LocalSensitivities(np.diff(starts), out[0], out[1], *both)
 
-    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
-        """The observation behind one cell's sensitivity, for its picture (004, Figure 1)."""
-        return self._worst(_contiguous(columns), known(self, search))
-
-    @abstractmethod
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
-        """A column a cell: the statistic, its sensitivity, its standard error, and the sensitivity of that."""
+    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> WorstRecord:
+        """The observation that attains one cell's sensitivity, for a plot (Chetty & Friedman 2019, Figure 1)."""
+        return self._worst(_contiguous(columns), checked_search(self, search))
 
     @abstractmethod
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
-        """Of one cell."""
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+        """One column per cell: the statistic, its sensitivity, its standard error, and the sensitivity of that."""
+
+    @abstractmethod
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
+        """The most influential observation of one cell."""
 
 
 @dataclass(frozen=True)
-class OfOneVariable(CompiledStatistic):
-    """A statistic in the unit of its one variable; the middle of the bounds where there is no observation."""
+class UnivariateStatistic(CompiledStatistic):
+    """A statistic on the scale of its one variable; the middle of the bounds where there is no observation."""
 
     y: Variable
 
@@ -171,31 +172,31 @@ def _contiguous(columns: Sequence[Floats]) -> list[Floats]:
 
 
 def one_cell(columns: Sequence[Floats]) -> Int64s:
-    """Where cells start, if these are the rows of one."""
+    """The start indices if all rows belong to one cell."""
     return np.array([0, columns[0].size], np.int64)
 
 
-def known(statistic: Statistic, search: Search | None) -> Search:
-    """The search, or the statistic's own; refused if the statistic does not know it, or it is a grid of one point."""
+def checked_search(statistic: Statistic, search: Search | None) -> Search:
+    """The search, or the statistic's default; refused if it is not supported, or a grid of one point."""
     kinds = statistic.searches()
     if search is None:
         return Search(cast(Any, kinds[0]))
     if search.kind not in kinds:
         raise ParameterError(
-            f"no search of the kind {search.kind!r}", where=statistic.name, do=f"choose one of {', '.join(kinds)}"
+            f"unsupported search {search.kind!r}", where=statistic.name, do=f"choose one of {', '.join(kinds)}"
         )
     if search.kind == "grid" and search.points < 2:
-        raise ParameterError("a grid needs two points or more", where=statistic.name, do="give two or more")
+        raise ParameterError("a grid needs at least two points", where=statistic.name, do="give two or more")
     return search
 
 
-def tried_points(statistic: Statistic, search: Search) -> Floats:
-    """Every observation that corners or a grid add, a row each; none for removals alone."""
+def added_points(statistic: Statistic, search: Search) -> Floats:
+    """Every observation that corners or a grid add, one per row; none for removals only."""
     if search.kind == "removals":
         return np.empty((0, len(statistic.variables)))
     values = [search.values(variable) for variable in statistic.variables]
     if values[0].size ** len(values) > LARGEST:
         raise ParameterError(
-            "the grid has more than a million points", where=statistic.name, do="take fewer, or removals alone"
+            "the grid has more than a million points", where=statistic.name, do="use fewer, or removals only"
         )
     return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))

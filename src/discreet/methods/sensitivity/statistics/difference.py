@@ -1,4 +1,4 @@
-"""The difference of two arms' means (004, Step 1)."""
+"""The difference of two arms' means (Chetty & Friedman 2019, Step 1)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import ParameterError, SourceError
-from discreet.methods.sensitivity.statistics import CompiledStatistic, Floats, Int64s, Search, Variable, Worst, one_cell
+from discreet.methods.sensitivity.statistics import (
+    CompiledStatistic,
+    Floats,
+    Int64s,
+    Search,
+    Variable,
+    WorstRecord,
+    one_cell,
+)
 from discreet.noise.jit import compiled
 
-ILL = 2.0**-10  # a sum of squares that falls below this part of itself is summed anew
+ILL = 2.0**-10  # a sum of squares that falls below this fraction of itself is recomputed
 Arms = tuple[tuple[int, int], tuple[float, float], tuple[float, float]]  # n, ȳ, Σ(y − ȳ)² of arm 0 and of arm 1
 
 
@@ -18,9 +26,9 @@ Arms = tuple[tuple[int, int], tuple[float, float], tuple[float, float]]  # n, ȳ
 class Difference(CompiledStatistic):
     """ȳ₁ − ȳ₀, 0 where an arm is empty; `arm` is 0 or 1. Error √(s₁²/n₁ + s₀²/n₀), 0 where an arm has fewer than two.
 
-    An added observation joins either arm g. The mean moves by (y − ȳ_g)/(n_g + 1), linear in y: the bounds are worst.
-    The squared error gains from Σ(y − ȳ)² + (y − ȳ_g)²·n_g/(n_g + 1), convex in y: the bounds, or the least at y = ȳ_g.
-    Every removal is tried. So both sensitivities are exact.
+    An observation may be added to either arm g. The mean changes by (y − ȳ_g)/(n_g + 1), linear in y: the maximum is at
+    a bound. The squared error gains from Σ(y − ȳ)² + (y − ȳ_g)²·n_g/(n_g + 1), convex in y: the bounds, or the least at
+    y = ȳ_g. Every removal is tried. So both sensitivities are exact.
     """
 
     y: Variable
@@ -42,17 +50,17 @@ class Difference(CompiledStatistic):
     def scale(self) -> float:
         return self.y.width
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
         return self._run(columns, starts, search)[0]
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         added, y, arm, change = self._run(columns, one_cell(columns), search)[1][0].tolist()
-        return Worst(bool(added), (y, arm), change)
+        return WorstRecord(bool(added), (y, arm), change)
 
     def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
         y, arm = columns
         if not ((arm == 0) | (arm == 1)).all():
-            raise SourceError("an arm that is neither 0 nor 1", where=f"column {self.arm.name}", do="recode it")
+            raise SourceError("has an arm that is neither 0 nor 1", where=f"column {self.arm.name}", do="recode it")
         tried = np.empty(0) if search.kind == "removals" else search.values(self.y)
         return _differences(y, arm, starts, tried, search.kind == "exact")
 

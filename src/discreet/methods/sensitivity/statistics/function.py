@@ -1,7 +1,8 @@
-"""Any Python function of a cell as a statistic (004, Step 1): removals, corners or a grid, in several processes.
+"""Any Python function of a cell as a statistic (Chetty & Friedman 2019, Step 1): removals, corners or a grid, in
+several processes.
 
-Nothing that the function says leaves: an exception, a warning or a print may quote an observation. Where it raises, or
-gives no finite number, the statistic has its stated fallback, so that one cell's data never stop a release.
+An exception, a warning or a print of the function may quote an observation: none is shown. Where it raises, or does not
+return a finite number, the statistic has its fallback value, so that one cell's data never stop a release.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ from discreet.methods.sensitivity.statistics import (
     SEARCHES,
     Floats,
     Int64s,
-    Local,
+    LocalSensitivities,
     Search,
     Variable,
-    known,
-    tried_points,
+    added_points,
+    checked_search,
 )
 
 Cell = Sequence[Floats]
-OfCell = Callable[[Cell], float]
+CellFunction = Callable[[Cell], float]
 
-SMALL = 2_000  # calls: less is done here before other processes have heard of it
-PARTS = 32  # of the work, about: what one process takes at a time
-INVENTED = 24  # observations of a rehearsal
+SMALL = 2_000  # calls; up to this many, starting other processes takes longer than the work
+PARTS = 32  # number of parts of the work, about
+DRY_RUN_ROWS = 24  # synthetic observations of a dry run
 
 
 @dataclass(frozen=True)
-class FromFile:
-    """A function that a Python file defines. Its text goes to every process that calls it: a worker need not have the
-    file, and none reads another one."""
+class FunctionInFile:
+    """A function that a Python file defines. Its source text is sent to every process that calls it: a worker need not
+    have the file, and cannot read another version of it."""
 
     file: str
     text: str = field(repr=False)
@@ -55,8 +56,8 @@ class FromFile:
     def __call__(self, columns: Cell) -> float:
         return self.load()(columns)
 
-    def load(self) -> OfCell:
-        function: OfCell | None = getattr(_module(self.file, self.text), self.name, None)
+    def load(self) -> CellFunction:
+        function: CellFunction | None = getattr(_module(self.file, self.text), self.name, None)
         if not callable(function):
             raise ParameterError(f"defines no function {self.name!r}", where=self.file, do="name one that it defines")
         return function
@@ -68,28 +69,28 @@ def _module(file: str, text: str) -> ModuleType:
     module = sys.modules[name] = ModuleType(name)  # dataclasses look their module up there
     try:
         exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102 - the operator's own code, named in the declaration
-    except (Exception, SystemExit) as failed:  # no observation has been near it
+    except (Exception, SystemExit) as failed:  # it has seen no observation
         raise ParameterError(f"cannot be loaded: {failed}", where=file, do="run it on its own first") from failed
     return module
 
 
 @dataclass(frozen=True)
 class Function:
-    """θ = function(columns), one array a variable; `empty` for no observations, and wherever the function fails.
+    """θ = function(columns), one array per variable; `empty` without observations, and wherever the function fails.
 
     `error` gives its standard error in the same way, 0 where that fails. Both get copies that they may change, and must
-    depend on nothing else: equal cells, equal values. With `processes` (None: one a core), results are the same to the
-    bit. A function that processes cannot import (a lambda, one of the main program) runs in this one.
+    depend on nothing else: equal cells, equal values. Results do not depend on `processes` (None: one per core). A
+    function that other processes cannot import (a lambda, one of the main program) runs in this one.
 
-    A function that fails for every cell would have the sensitivity 0: `rehearse` it.
+    A function that fails for every cell would have the sensitivity 0: `dry_run` detects it.
     """
 
     name: str
     variables: tuple[Variable, ...]
-    function: OfCell
+    function: CellFunction
     scale: float
     empty: float
-    error: OfCell | None = None
+    error: CellFunction | None = None
     parameters: int = 0
     processes: int | None = None
 
@@ -112,14 +113,14 @@ class Function:
         error: str | None = None,
     ) -> Function:
         """The function `name` of a Python file, and the one called `error` for its standard error. The file is read as
-        text alone, and nothing of it run: rehearse it before it is called."""
+        text and not executed: call `dry_run` before it is used."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
-        except (OSError, ValueError):  # no text, no path
-            raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
-        spread = FromFile(file.name, text, error) if error is not None else None
-        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread)
+        except (OSError, ValueError):  # not text, or not a path
+            raise ParameterError("is not a Python file", where=file.name, do="give the path of a .py file") from None
+        spread = FunctionInFile(file.name, text, error) if error is not None else None
+        return cls(name, variables, FunctionInFile(file.name, text, name), scale, empty, spread)
 
     @property
     def has_error(self) -> bool:
@@ -128,28 +129,33 @@ class Function:
     def searches(self) -> tuple[str, ...]:
         return SEARCHES[1:]
 
-    def rehearse(self) -> Function:
-        """Call it with invented observations, spread over the bounds: there its own message may be shown."""
-        steps = [np.arange(INVENTED) * (2 * j + 7) % INVENTED / (INVENTED - 1) for j in range(len(self.variables))]
+    def dry_run(self) -> Function:
+        """Call it with synthetic observations, spread over the bounds: here its own error message may be shown."""
+        steps = [
+            np.arange(DRY_RUN_ROWS) * (2 * j + 7) % DRY_RUN_ROWS / (DRY_RUN_ROWS - 1)
+            for j in range(len(self.variables))
+        ]
         cell = [v.low + v.width * step for v, step in zip(self.variables, steps, strict=True)]
         for function in (self.function, self.error):
-            if isinstance(function, FromFile):
+            if isinstance(function, FunctionInFile):
                 function.load()
             try:
-                found, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
+                value, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
             except KeyboardInterrupt:
                 raise
             except BaseException as failed:
                 raise ParameterError(
-                    f"fails with invented observations: {type(failed).__name__}: {failed}",
+                    f"fails with synthetic observations: {type(failed).__name__}: {failed}",
                     where=f"function {self.name}",
-                    do="try it with a list of arrays, one a variable",
+                    do="try it with a list of arrays, one per variable",
                 ) from failed
-            if not _is_number(found):
-                raise ParameterError("does not give a number", where=f"function {self.name}", do="return a float")
-            if found != again:
+            if not _is_number(value):
+                raise ParameterError("does not return a number", where=f"function {self.name}", do="return a float")
+            if value != again:
                 raise ParameterError(
-                    "gives two values for one cell", where=f"function {self.name}", do="let it depend on nothing else"
+                    "returns two values for one cell",
+                    where=f"function {self.name}",
+                    do="let it depend on its arguments only",
                 )
         return self
 
@@ -160,7 +166,7 @@ class Function:
         search: Search | None = None,
         *,
         errors: bool = True,
-    ) -> Local:
+    ) -> LocalSensitivities:
         grid, spread = self._added(search), self.error if errors else None
         task = Task(self.function, spread, self.empty, grid)
         calls = int(columns[0].size) + len(grid) * (starts.size - 1)
@@ -173,10 +179,10 @@ class Function:
         for first, rows in _results(task, parts, workers):
             out[first : first + len(rows)] = rows
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
-        return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
+        return LocalSensitivities(np.diff(starts), out[:, 0], out[:, 1], *both)
 
     def _added(self, search: Search | None) -> list[tuple[float, ...]]:
-        return [tuple(point) for point in tried_points(self, known(self, search)).tolist()]
+        return [tuple(point) for point in added_points(self, checked_search(self, search)).tolist()]
 
     def _workers(self, calls: int) -> int:
         shared = all(_importable(f) for f in (self.function, self.error) if f is not None)
@@ -187,10 +193,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Task:
-    """What is computed in each cell: by any process, in the same way."""
+    """The computation for each cell, the same in every process."""
 
-    function: OfCell
-    error: OfCell | None
+    function: CellFunction
+    error: CellFunction | None
     empty: float
     grid: list[tuple[float, ...]]
 
@@ -205,7 +211,7 @@ class Task:
         return here, most, spread, widest
 
     def _neighbours(self, columns: Cell) -> Iterator[Cell]:
-        """Without each observation, and with each point of the grid."""
+        """The cell without each observation, and with each grid point added."""
         for i in range(columns[0].size):
             yield [np.delete(column, i) for column in columns]
         for point in self.grid:
@@ -214,7 +220,7 @@ class Task:
 
 @dataclass(frozen=True)
 class CellRange:
-    """Some cells side by side."""
+    """A range of consecutive cells."""
 
     first: int
     columns: Cell
@@ -229,7 +235,7 @@ class CellRange:
 
 
 def _results(task: Task, parts: Sequence[CellRange], workers: int) -> Iterator[tuple[int, Floats]]:
-    """Of all parts, as they come. Processes start afresh: a copy of this one would copy its threads' locks."""
+    """Results of all parts, as completed. Processes are spawned: a fork would copy the locks of this one's threads."""
     if workers == 1 or len(parts) == 1:
         yield from (part.run(task) for part in parts)
         return
@@ -238,22 +244,22 @@ def _results(task: Task, parts: Sequence[CellRange], workers: int) -> Iterator[t
             yield future.result()
     except BrokenExecutor:
         _pool.cache_clear()
-        raise ParameterError("a function ended its process", where="function", do="give it more memory") from None
+        raise ParameterError("a function terminated its process", where="function", do="give it more memory") from None
 
 
 @cache
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that stay until the program ends: one call after another asks for them."""
+    """A pool that lives until the program ends: it is used by many calls."""
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
 def _in_task() -> bool:
-    """Whether this is a worker of a cluster: there the tasks themselves run side by side."""
+    """Whether this is a worker of a cluster, where tasks already run in parallel."""
     return str(getattr(sys.modules["__main__"].__spec__, "name", "")).startswith("pyspark")
 
 
 def _spans(starts: Int64s, points: int, calls: int) -> Iterator[tuple[int, int]]:
-    """Cells a … b − 1 that take at least so many calls together."""
+    """Ranges a … b − 1 of cells, each with at least this number of calls."""
     a, taken, cells = 0, 0, starts.size - 1
     for b in range(1, cells + 1):
         taken += int(starts[b] - starts[b - 1]) + points
@@ -262,36 +268,37 @@ def _spans(starts: Int64s, points: int, calls: int) -> Iterator[tuple[int, int]]
             a, taken = b, 0
 
 
-def _value(function: OfCell, columns: Cell, fallback: float) -> float:
-    """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
+def _value(function: CellFunction, columns: Cell, fallback: float) -> float:
+    """The function of a copy of these observations; the fallback without observations, on failure, or if it returns no
+    number."""
     if not columns[0].size:
         return fallback
     try:
-        found = function([np.array(column) for column in columns])
-    except KeyboardInterrupt:  # the operator's, and alone to go on
+        value = function([np.array(column) for column in columns])
+    except KeyboardInterrupt:  # the operator interrupts: the only exception that is passed on
         raise
-    except BaseException:  # noqa: BLE001 - whatever the function raises may quote observations: it counts as no value
+    except BaseException:  # noqa: BLE001 - an exception may quote observations: it counts as a failure
         return fallback
-    return float(found) if _is_number(found) else fallback
+    return float(value) if _is_number(value) else fallback
 
 
-def _is_number(found: object) -> TypeGuard[float]:
-    """A finite one; True is none."""
-    if isinstance(found, bool) or not isinstance(found, int | float | np.integer | np.floating):
+def _is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number; booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
-    return bool(np.isfinite(found))
+    return bool(np.isfinite(value))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing printed, nothing warned."""
+    """Suppresses output and warnings."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def _importable(function: OfCell) -> bool:
-    """Whether another process finds it: from a file, or by the name of a module and its own."""
+def _importable(function: CellFunction) -> bool:
+    """Whether another process can load it: from a file, or by module and name."""
     module = getattr(function, "__module__", "__main__")
-    named = getattr(sys.modules.get(module), getattr(function, "__qualname__", ""), None)
-    return isinstance(function, FromFile) or (module != "__main__" and named is function)
+    by_name = getattr(sys.modules.get(module), getattr(function, "__qualname__", ""), None)
+    return isinstance(function, FunctionInFile) or (module != "__main__" and by_name is function)

@@ -1,4 +1,5 @@
-"""The least-squares line of each cell, compiled: its change and its error's when an observation comes or goes (004).
+"""The least-squares line of each cell, compiled: the change of its estimate and standard error when an observation is
+added or removed (Chetty & Friedman 2019, Step 1).
 
 θ = w·ȳ + τ·β, τ = t − w·x̄, β = Sxy/Sxx: w = 1 and t = x₀ for a prediction, w = 0 and t = 1 for the slope. Cells are
 sorted by x. Sums run in the order of rows, about the first row, so that a narrow cell loses no digits. Proofs:
@@ -17,13 +18,13 @@ from discreet.noise.jit import compiled
 
 Fit = tuple[int, float, float, float, float, float, float]
 
-SAME = 1e-40  # x no further apart are equal: powers of their ratio to 1 would overflow
-ILL = 2.0**-10  # a sum that falls below this part of itself is summed anew; at most five a cell are (sensitivity.md)
+SAME = 1e-40  # x that differ by no more count as equal: powers of their ratio to 1 would overflow
+ILL = 2.0**-10  # a sum that falls below this fraction of itself is recomputed; at most five per cell (sensitivity.md)
 
 
 @compiled
 def is_flat(x: Floats, skip: int) -> bool:
-    """Whether all x are equal, but for row `skip` (−1: none). A rule on values, not on sums."""
+    """Whether all x are equal, apart from row `skip` (−1: none). A rule on values, not on sums."""
     first, last = (1 if skip == 0 else 0), (len(x) - 2 if skip == len(x) - 1 else len(x) - 1)
     return last <= first or x[last] - x[first] <= SAME
 
@@ -228,13 +229,13 @@ def _added_errors(
     roots, c = np.empty(MOST), np.empty(5)
     for j in range(len(ys)):
         rise = (ys[j] - oy) - my
-        found = 0
+        turns = 0
         if exact:
             a0, a1, a2 = sse + share * rise * rise, -2.0 * share * rise * turn, sse + share * turn * turn
             g0, g1, g2, g3, g4 = a0 * b0, a0 * b1 + a1 * b0, a0 * b2 + a1 * b1 + a2 * b0, a1 * b2 + a2 * b1, a2 * b2
             c[0], c[1], c[2], c[3], c[4] = g1, 2.0 * g2 - 4.0 * g0, 3.0 * (g3 - g1), 4.0 * g4 - 2.0 * g2, -g3
-            found = real_roots(c, low, high, roots)
-        for i in range(len(xs) + found):
+            turns = real_roots(c, low, high, roots)
+        for i in range(len(xs) + turns):
             v = ((xs[i] - ox) - mx) / sigma if i < len(xs) else roots[i - len(xs)]
             new = (sse + share * (rise - turn * v) ** 2 / (1 + v * v)) * (b0 + b1 * v + b2 * v * v) / (1 + v * v)
             least, most = min(least, new), max(most, new)

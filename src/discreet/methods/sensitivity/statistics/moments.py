@@ -1,4 +1,4 @@
-"""Mean, share and variance of one bounded variable (004, Step 1). Proofs: sensitivity.md."""
+"""Mean, share and variance of one bounded variable (Chetty & Friedman 2019, Step 1). Proofs: sensitivity.md."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, OfOneVariable, Search, Worst
+from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, Search, UnivariateStatistic, WorstRecord
 from discreet.methods.sensitivity.statistics.roots import MOST, real_roots
 from discreet.noise.jit import compiled
 
 MEAN, VARIANCE = 1, 2  # the order of the moment, for the kernels
-ILL = 2.0**-10  # a sum that falls below this part of itself is summed anew: that of one or two outliers
+ILL = 2.0**-10  # a sum that falls below this fraction of itself is recomputed: after one or two outliers
 Sums = tuple[int, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Mean(OfOneVariable):
+class Mean(UnivariateStatistic):
     """ȳ, the middle of the bounds where there is no observation. Error s/√n, s² = Σ(y − ȳ)²/(n − 1); 0 below n = 2.
 
-    Exact: a mean changes monotonely with the new observation, the squares of errors by polynomials.
+    Exact: the mean is monotone in the new observation; squared errors are polynomials in it.
     """
 
     name = "mean"
@@ -30,25 +30,25 @@ class Mean(OfOneVariable):
     kinds = SEARCHES[:3]
     order: ClassVar[int] = MEAN
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         tried, exact = self._tried(search)
         return _moments(columns[0], starts, self.order, tried, self.empty, exact, errors)
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         (y,), (tried, exact) = columns, self._tried(search)
         _, change, added, point = _worst(y, _sums(y, -1), self.order, tried, self.empty, exact)
-        return Worst(added, (point,), change)
+        return WorstRecord(added, (point,), change)
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:
-        """What is added, and whether stationary points as well."""
+        """The added values, and whether stationary points are added as well."""
         return search.values(self.y), search.kind == "exact"
 
 
 @dataclass(frozen=True)
 class Share(Mean):
-    """p, the mean of zeros and ones; only 0 and 1 can be added. Error √(p(1 − p)/(n − 1)), the sample's s/√n.
+    """p, the mean of a 0/1 variable; only 0 and 1 can be added. Error √(p(1 − p)/(n − 1)), the sample's s/√n.
 
-    Exact: two observations can be added, two removed.
+    Exact: two values can be added, two removed.
     """
 
     name = "share"
@@ -56,12 +56,12 @@ class Share(Mean):
 
     def __post_init__(self) -> None:
         if (self.y.low, self.y.high) != (0, 1):
-            raise ParameterError("a share is of zeros and ones", where=self.y.name, do="declare the bounds 0 and 1")
+            raise ParameterError("a share is of a 0/1 variable", where=self.y.name, do="declare the bounds 0 and 1")
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         if not ((columns[0] == 0) | (columns[0] == 1)).all():
-            raise ParameterError("a share of values other than 0 and 1", where=self.y.name, do="ask for the mean")
-        return super()._measured(columns, starts, search, errors)
+            raise ParameterError("has values other than 0 and 1", where=self.y.name, do="use the mean")
+        return super()._compute(columns, starts, search, errors)
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:  # noqa: ARG002
         return np.array([0.0, 1.0]), False
@@ -90,7 +90,7 @@ def _sums(y: Floats, skip: int) -> Sums:
         if i != skip:
             mean += y[i] - origin
     mean /= n
-    for i in range(len(y)):  # what rounding left in the mean
+    for i in range(len(y)):  # rounding error of the mean
         if i != skip:
             slip += (y[i] - origin) - mean
     mean += slip / n
@@ -123,10 +123,10 @@ def _with(sums: Sums, v: float) -> Sums:
 
 @compiled
 def _without(y: Floats, sums: Sums, i: int, order: int) -> Sums:
-    """The sums of the other rows, at least one: downdated, or summed anew where digits would be lost."""
+    """The sums of the other rows, at least one: downdated, or recomputed where digits would be lost."""
     n, origin, mean, d2, d3, d4 = sums
     v = (y[i] - origin) - mean
-    c = v / (n - 1)  # by which the mean falls
+    c = v / (n - 1)  # the decrease of the mean
     gone = v + c
     left = d2 - v * gone
     if left < ILL * d2:
@@ -165,7 +165,7 @@ def _worst(
     n, origin, mean, _, _, _ = sums
     value = _value(sums, order)
     most, added, point = 0.0, True, tried[0]
-    for j in range(len(tried) + (1 if exact else 0)):  # the mean itself: it lowers a variance most
+    for j in range(len(tried) + (1 if exact else 0)):  # an observation at the mean lowers the variance most
         v = (tried[j] - origin) - mean if j < len(tried) else 0.0
         change = v / (n + 1) if order == MEAN else _value(_with(sums, v), order) - value
         if abs(change) > abs(most):
@@ -187,17 +187,17 @@ def _worst_error(y: Floats, sums: Sums, order: int, tried: Floats, exact: bool) 
     """The standard error and its largest change."""
     n, origin, mean, d2, d3, _ = sums
     error, most = _error(sums, order), 0.0
-    stationary, found = np.zeros(MOST), 0
+    stationary, turns = np.zeros(MOST), 0
     if exact and order == MEAN:
-        found = 1  # at v = 0: the error's square is quadratic in v
+        turns = 1  # at v = 0: the error's square is quadratic in v
     elif exact:
         # (n+1)·V of the variance is quartic in v; its derivative over 4.
         up = n + 1.0
         spread = (n - 2.0) / (n * n * n)
         linear, cubic = 3.0 * d2 / up**3 - spread * d2 * n / up, n * (n * n - n + 1.0) / up**4 - spread * (n / up) ** 2
         slopes = np.array([-d3 / up**2, linear, 0.0, cubic])
-        found = real_roots(slopes, (tried[0] - origin) - mean, (tried[-1] - origin) - mean, stationary)
-    for j in range(len(tried) + found):
+        turns = real_roots(slopes, (tried[0] - origin) - mean, (tried[-1] - origin) - mean, stationary)
+    for j in range(len(tried) + turns):
         v = (tried[j] - origin) - mean if j < len(tried) else stationary[j - len(tried)]
         most = max(most, abs(_error(_with(sums, v), order) - error))
     if n == 1:

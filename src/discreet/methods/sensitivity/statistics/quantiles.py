@@ -1,4 +1,4 @@
-"""A quantile of one bounded variable (004, Step 1)."""
+"""A quantile of one bounded variable (Chetty & Friedman 2019, Step 1)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, OfOneVariable, Search, Worst, one_cell
+from discreet.methods.sensitivity.statistics import (
+    SEARCHES,
+    Floats,
+    Int64s,
+    Search,
+    UnivariateStatistic,
+    WorstRecord,
+    one_cell,
+)
 from discreet.noise.jit import compiled
 
-FINEST = 10**6  # p·(n − 1) is taken in 64-bit integers
+FINEST = 10**6  # p·(n − 1) is computed in 64-bit integers
 
 
 @dataclass(frozen=True)
-class Quantile(OfOneVariable):
+class Quantile(UnivariateStatistic):
     """The p-quantile, type 7 of Hyndman and Fan (R's and NumPy's): with h = (n − 1)·p, between y₍⌊h⌋₊₁₎ and the next at
     the fraction of h. The middle of the bounds where there is no observation. No standard error.
 
@@ -29,22 +37,22 @@ class Quantile(OfOneVariable):
     name = "quantile"
     has_error = False
     parameters = 0
-    kinds = SEARCHES  # the first three are the same: the bounds are worst
+    kinds = SEARCHES  # the first three agree: the maximum is at the bounds
 
     def __post_init__(self) -> None:
         p: object = self.p  # a float may come from outside
         if not isinstance(p, Fraction) or not 0 <= p <= 1 or p.denominator > FINEST:
-            raise ParameterError("p is no fraction in 0 … 1", where="quantile", do="give one such as 1/4")
+            raise ParameterError("p is not a fraction in 0 … 1", where="quantile", do="give one such as 1/4")
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002 - it has none
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002 - it has none
         changes = self._changes(columns, starts, search)
         return np.stack([changes[:, 4], np.abs(changes[:, :4]).max(axis=1)])
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         y, changes = columns[0], self._changes(columns, one_cell(columns), search)[0, :4]
         which = int(np.abs(changes).argmax())
         point = (y[0], y[-1], self.y.low, self.y.high)[which]
-        return Worst(which >= 2, (float(point),), float(changes[which]))
+        return WorstRecord(which >= 2, (float(point),), float(changes[which]))
 
     def _changes(self, columns: list[Floats], starts: Int64s, search: Search) -> Floats:
         add = search.kind != "removals"

@@ -1,4 +1,5 @@
-"""Percentile ranks in [0, 1]: a transformation that bounds a variable (004, footnote on bounded variables)."""
+"""Percentile ranks in [0, 1]: a transformation that bounds a variable (Chetty & Friedman 2019, footnote on bounded
+variables)."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from discreet.methods.sensitivity.statistics import Floats
 def by_thresholds(values: Floats, thresholds: Sequence[float]) -> Floats:
     """Ranks among public thresholds, such as a published national distribution: ascending, ties allowed; NaN of NaN.
 
-    Of m thresholds, L below a value and E equal to it: (L + E/2)/m. A function of the record alone, so that one record
-    changes no other's rank, and sensitivities of statistics of ranks mean what they say.
+    Of m thresholds, L below a value and E equal to it: (L + E/2)/m. A function of the record alone: no record
+    changes the rank of another, so sensitivities of statistics of ranks are valid.
     """
     points = np.asarray(thresholds, np.float64)
     if not points.size or not np.isfinite(points).all() or (np.diff(points) < 0).any():
@@ -25,15 +26,15 @@ def by_thresholds(values: Floats, thresholds: Sequence[float]) -> Floats:
 
 
 def percentile_ranks(values: Floats) -> Floats:
-    """Mid-ranks among the values themselves: (L + E/2)/n, ties sharing their mean rank.
+    """Mid-ranks among the values themselves: (L + E/2)/n; ties share their mean rank.
 
-    Every record's rank then depends on all others: adding one moves them all, in every cell. Local sensitivities take
-    other records as they are, and do not cover this. Rank by public thresholds where that matters.
+    The rank of a record then depends on all others: adding one changes them all, in every cell. Local sensitivities
+    hold the other records fixed and do not cover this. Rank by public thresholds where that matters.
     """
-    found = np.asarray(values, np.float64)
-    if np.isnan(found).any():
+    column = np.asarray(values, np.float64)
+    if np.isnan(column).any():
         raise ParameterError("a missing value has no rank", where="ranks", do="drop missing values first")
-    return _mid(np.sort(found), found) if found.size else found.copy()
+    return _mid(np.sort(column), column) if column.size else column.copy()
 
 
 def _mid(points: Floats, values: Floats) -> Floats:

@@ -1,7 +1,8 @@
-"""A coefficient of a regression on several variables (004, Step 1): removals by the hat matrix, additions on a grid.
+"""A coefficient of a regression on several variables (Chetty & Friedman 2019, Step 1): removals by the hat matrix,
+additions on a grid.
 
 With X the regressors less their means, X = QR, and θ = β_j, let g = R⁻ᵀe_j and, of an observation, q = R⁻ᵀ(x − x̄),
-h = 1/n + q′q, k = g′q, e its residual. Removing it moves θ by −k·e/(1 − h), adding it by k·e/(1 + h)
+h = 1/n + q′q, k = g′q, e its residual. Removing it changes θ by −k·e/(1 − h), adding it by k·e/(1 + h)
 (Sherman–Morrison). The squared error is SSE/(n − p − 1)·V, V = g′g; a removal makes SSE − e²/(1 − h) and
 V + k²/(1 − h), an addition SSE + e²/(1 + h) and V − k²/(1 + h).
 """
@@ -20,16 +21,16 @@ from discreet.methods.sensitivity.statistics import (
     Int64s,
     Search,
     Variable,
-    Worst,
+    WorstRecord,
+    added_points,
     one_cell,
-    tried_points,
 )
 from discreet.noise.jit import compiled
 
-RANK = 2.0**-30  # a regressor this near to the span of those before it, in parts of its length, depends on them
-ILL = 2.0**-20  # where 1 − h or what is left of SSE is smaller, the regression is fitted again
+RANK = 2.0**-30  # relative distance from the span of earlier regressors below which a regressor is collinear
+ILL = 2.0**-20  # where 1 − h or the relative remainder of SSE is smaller, the regression is refitted
 Fit = tuple[bool, float, float, float]  # of full rank; θ, SSE and V
-Space = tuple[Floats, Floats, Floats, Floats, Floats]  # where a fit is written: Q, R, g, the means (y's last) and β
+Space = tuple[Floats, Floats, Floats, Floats, Floats]  # buffers of a fit: Q, R, g, the means (that of y last) and β
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ class Regression(CompiledStatistic):
     """The coefficient of one of the regressors, counted from 1, of y on all of them and an intercept. The classical
     standard error, 0 where n = p + 1.
 
-    Where a regressor is constant or depends on others (it lies within 2⁻³⁰ of its length of their span), or there are
-    not more observations than regressors, θ = 0 and its sensitivity is infinite, whatever is searched. Additions are
-    those of the grid, or none: the sensitivity is a lower bound of the exact one, and a release must say so.
+    Where a regressor is constant or collinear (within 2⁻³⁰ of its length from the span of the others), or there are no
+    more observations than regressors, θ = 0 and the sensitivity is infinite, for every search. Additions are those of
+    the grid, or none: the sensitivity is a lower bound on the exact one, and a release must state this.
     """
 
     y: Variable
@@ -69,25 +70,25 @@ class Regression(CompiledStatistic):
     def parameters(self) -> int:
         return len(self.regressors) + 1
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
         return self._run(columns, starts, search)[0]
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
-        """The observation behind the sensitivity; where that is infinite, the cell's first, which means nothing."""
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
+        """The observation that attains the sensitivity; an arbitrary one where that is infinite."""
         out, worst = self._run(columns, one_cell(columns), search)
         added, change, *point = worst[0].tolist()
-        return Worst(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
+        return WorstRecord(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
 
     def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
         *xs, y = columns
-        return _regressions(np.column_stack(xs), y, starts, self.coefficient, tried_points(self, search))
+        return _regressions(np.column_stack(xs), y, starts, self.coefficient, added_points(self, search))
 
 
 @compiled
 def _orthogonal(basis: Floats, upper: Floats, j: int) -> float:
-    """Column j less its part along those before it; its length then."""
+    """Orthogonalises column j against those before it; its remaining length."""
     upper[:, j] = 0.0
-    for _ in range(2):  # the second pass removes what rounding left of the first
+    for _ in range(2):  # the second pass removes rounding errors of the first
         for m in range(j):
             along = 0.0
             for i in range(len(basis)):

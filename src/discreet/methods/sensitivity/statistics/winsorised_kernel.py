@@ -1,7 +1,7 @@
 """The winsorised line's local sensitivity, compiled: one loop over cells. Derivation: winsorised.md.
 
 Everything is a sum over three blocks of rows (sorted by x): `ends` rows below, the middle, `ends` rows above. x of the
-outer rows is a cut, so that no variant of the cuts in x needs a pass of its own. Cuts in y need one each.
+outer rows equals a cut, so different cuts in x need no separate pass. Cuts in y need one each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.noise.jit import compiled
 
 Blocks = tuple[float, float, float, float, float]  # Σv below, Σv middle, Σxv middle, Σv above, Σv²
-Marks = tuple[float, float, float, float]  # of an added value: what it is clamped to, and what the cuts move between
+Marks = tuple[float, float, float, float]  # of an added value: its clamping bounds, and the range of the cuts
 Tried = tuple[Floats, Floats]  # the values of x and of y; none: the exact search
 Middle = tuple[float, float]  # Σx, Σx² of the middle rows
 
@@ -140,15 +140,15 @@ def turning(
 @compiled
 def among(y: Floats, first: int, stop: int, mark: float, above: bool) -> int:
     """How many of these rows have their y at the mark or beyond it."""
-    found = 0
+    rows = 0
     for i in range(first, stop):
-        found += (y[i] >= mark) if above else (y[i] <= mark)
-    return found
+        rows += (y[i] >= mark) if above else (y[i] <= mark)
+    return rows
 
 
 @compiled
 def unbounded(y: Floats, k: int, x: Marks, z: Marks, weight: float, target: float) -> tuple[bool, bool]:
-    """Whether adding can move θ, and its standard error, beyond all bounds: only where the inner x are all equal.
+    """Whether adding can move θ, and its standard error, without bound: only where the inner x are all equal.
 
     Then the k outer rows and the added one stand at s, all others at the mark, and s → mark gives Sxx → 0. The slope
     stays bounded only if both groups have equal means of y whatever y is added, the error only if y is constant in

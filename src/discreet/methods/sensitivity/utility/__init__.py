@@ -1,1 +1,1 @@
-"""What the noise costs: the choice of epsilon, trade-offs, the envelope of observed sensitivities."""
+"""Utility: the choice of epsilon, accuracy trade-offs, the envelope of observed sensitivities."""

@@ -1,6 +1,6 @@
-"""Pictures of what scales the noise, for the operator: sensitivities under their envelope, and one cell's worst record.
+"""Plots for the operator: local sensitivities under their envelope χ/N^r, and the most influential record of one cell.
 
-Confidential side: every file says so, and the folder is no release. Nothing is spent, and nothing may be published.
+Confidential side: every file says so, and the folder is not a release. Nothing is spent, and nothing may be published.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError
 from discreet.methods.registry import methods
-from discreet.methods.sensitivity.audit import Looked, look, named
+from discreet.methods.sensitivity.audit import CellInfluences, cell_influences, cell_label
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
@@ -30,15 +30,17 @@ from discreet.spec import Release
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What was written, and what it shows, in words."""
+class EnvelopePictures:
+    """The files written, and a summary."""
 
     files: list[Path]
     lines: list[str]
 
 
-def envelope(release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None) -> Drawn:
-    """Figures 1 and 2 of 004 for a table of estimates, into a new folder that only its owner can read."""
+def envelope(
+    release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None
+) -> EnvelopePictures:
+    """Figures 1 and 2 of Chetty & Friedman 2019 for a table of estimates, in a new folder with mode 0700."""
     tables = methods(release, trust=True)
     table = _chosen(tables, name)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
@@ -47,78 +49,80 @@ def envelope(release: Release, name: str | None, codes: dict[str, str], out: Pat
         records = read_records(engine, release, tables, frame).store(engine)
         secret = ReleaseKey.generate().secret("records", release.release, length=16)
         rows = Observations(records, release.unit, secret)
-        found = look(engine, table, rows)
-        scaled = found.n.astype(float) ** float(table.design.spec.decay) * found.sensitivity
-        usable = np.isfinite(scaled) & (found.n >= table.design.least)
+        influences = cell_influences(engine, table, rows)
+        scaled = influences.n.astype(float) ** float(table.design.spec.decay) * influences.sensitivity
+        usable = np.isfinite(scaled) & (influences.n >= table.design.least)
         if not usable.any():
             raise SourceError(
                 "no cell has a finite sensitivity", where=f"table {table.name}", do="see `discreet check`"
             )
-        cell = _number(table.design.domain, codes) if codes else int(found.cells[usable][np.argmax(scaled[usable])])
+        cell = (
+            _number(table.design.domain, codes) if codes else int(influences.cells[usable][np.argmax(scaled[usable])])
+        )
         out.mkdir(mode=0o700, parents=True)
         try:
             (out / "CONFIDENTIAL.txt").write_text(MARK + "\n", encoding="utf-8")
-            files = [_envelope(table, found, float(scaled[usable].max()), out)]
+            files = [_envelope(table, influences, float(scaled[usable].max()), out)]
             files += _cell(engine, table, rows, cell, out)
         except BaseException:
             shutil.rmtree(out)
             raise
-    shown = f"; cell shown: {named(table.design.domain, cell)}" if len(files) > 1 else ""
-    only = "" if shown or not codes else "; pictures of single cells are drawn of plain lines only"
+    shown = f"; cell shown: {cell_label(table.design.domain, cell)}" if len(files) > 1 else ""
+    only = "" if shown or not codes else "; plots of single cells are available for unwinsorised lines only"
     groups = table.design.groups.coarse.cells
     chi = f"χ = {scaled[usable].max():.4g}{f', the largest of {groups} groups' if groups > 1 else ''}"
-    return Drawn(files, [MARK, f"{chi}{shown}{only}"])
+    return EnvelopePictures(files, [MARK, f"{chi}{shown}{only}"])
 
 
-def _envelope(table: SensitivityMethod, found: Looked, chi: float, out: Path) -> Path:
-    large = found.n >= table.design.least
+def _envelope(table: SensitivityMethod, influences: CellInfluences, chi: float, out: Path) -> Path:
+    large = influences.n >= table.design.least
     groups = "" if table.design.groups.coarse.cells == 1 else ", the largest χ of all groups"
     title = f"{table.name}: sensitivities and their envelope{groups}"
-    chart = envelope_plot(found.n[large], found.sensitivity[large], chi, title, float(table.design.spec.decay))
+    chart = envelope_plot(
+        influences.n[large], influences.sensitivity[large], chi, title, float(table.design.spec.decay)
+    )
     chart.save(str(out / "envelope.svg"))
     return out / "envelope.svg"
 
 
 def _cell(engine: Engine, table: SensitivityMethod, rows: Observations, cell: int, out: Path) -> list[Path]:
-    """The picture of one cell, for lines."""
+    """The plot of one cell, for lines."""
     line = table.design.statistic
     if not isinstance(line, Line):
         return []
-    seen = rows.of(engine, table.design.domain, table.observed)
-    seen = seen.filter(seen[CELL] == cell)
-    batches = list(engine.batches(seen.order_by(seen.columns)))
+    observations = rows.of(engine, table.design.domain, table.observed)
+    observations = observations.filter(observations[CELL] == cell)
+    batches = list(engine.batches(observations.order_by(observations.columns)))
     if not batches or not sum(batch.num_rows for batch in batches):
         raise SourceError("has no records", where="--cell", do="name another cell")
     x, y = (np.concatenate([b.column(i).to_numpy(zero_copy_only=False) for b in batches]) for i in (1, 2))
     bounds = (line.x.low, line.x.high), (line.y.low, line.y.high)
     worst = line.worst([x, y], table.design.search)
-    title = f"{table.name}: {named(table.design.domain, cell)}"
+    title = f"{table.name}: {cell_label(table.design.domain, cell)}"
     cell_plot(x, y, worst, line.at, title, (line.x.name, line.y.name), bounds).save(str(out / "cell.svg"))
     return [out / "cell.svg"]
 
 
 def _chosen(tables: list[Any], name: str | None) -> SensitivityMethod:
-    found = [table for table in tables if isinstance(table, SensitivityMethod) and name in (None, table.name)]
-    if not found:
-        raise SpecError(
-            "there is no such table of estimates", where="--table", do="name a table with method sensitivity"
-        )
-    return found[0]
+    matching = [table for table in tables if isinstance(table, SensitivityMethod) and name in (None, table.name)]
+    if not matching:
+        raise SpecError("no such table of estimates", where="--table", do="name a table with method sensitivity")
+    return matching[0]
 
 
 def _number(domain: Domain, codes: dict[str, str]) -> int:
     """The cell with these codes, one for each published column."""
     if unknown := next((column for column in codes if column not in domain.columns), None):
         known = ", ".join(domain.columns)
-        raise SpecError(f"{unknown!r} is no column of codes", where="--cell", do=f"name {known}")
-    if strange := next((column for column in domain.columns if column not in codes), None):
-        raise SpecError(f"does not say which {strange}", where="--cell", do=f"give {strange}=CODE as well")
+        raise SpecError(f"{unknown!r} is not a column of codes", where="--cell", do=f"use {known}")
+    if missing := next((column for column in domain.columns if column not in codes), None):
+        raise SpecError(f"{missing} is missing", where="--cell", do=f"add {missing}=CODE")
     numbers = []
     for attribute in domain.attributes:
         key = tuple(codes[column] for column in attribute.columns)
         if key not in attribute.published:
             raise SpecError(
-                f"{'/'.join(key)!r} is no category of {attribute.name!r}", where="--cell", do="name a declared one"
+                f"{'/'.join(key)!r} is not a category of {attribute.name!r}", where="--cell", do="use a declared one"
             )
         numbers.append(attribute.published.index(key))
     return domain.number(numbers)

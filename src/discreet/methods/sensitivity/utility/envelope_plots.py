@@ -1,6 +1,6 @@
-"""Pictures of sensitivity: cells under their envelope, one cell's worst point.
+"""Plots of sensitivity: cells under their envelope, the most influential observation of one cell.
 
-Both show confidential cells, and say so in their titles unless the data is synthetic.
+Both show confidential cells, and say so in their titles unless the data are synthetic.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Floats, Worst
+from discreet.methods.sensitivity.statistics import Floats, WorstRecord
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.report.plots import COLOURS, chart, ends, log_axis, titled
 
 MARK = "CONFIDENTIAL. "
-MOST_DOTS, NEAREST = 3_000, 500  # dots in a picture; of those the nearest to the line, all shown
+MOST_DOTS, NEAREST = 3_000, 500  # dots in a plot; of these, closest to the envelope, all shown
 BEFORE, AFTER = "fitted line", "after the worst change"
 
 
 def heading(title: str, *, synthetic: bool) -> str:
-    """A title that says what its picture must not be used for."""
+    """A title that marks a plot of confidential data."""
     return title if synthetic else MARK + title
 
 
 def envelope_plot(
     n: ArrayLike, sensitivity: ArrayLike, chi: float, title: str, rate: float = 1.0, *, synthetic: bool = False
 ) -> Any:
-    """Local sensitivities against cell size, log scales, below the line χ/N^r (004, Figure 2).
+    """Local sensitivities against cell size, log scales, below the line χ/N^r (Chetty & Friedman 2019, Figure 2).
 
-    Cells with infinite sensitivity lie outside and are counted in the subtitle; of very many, some are shown.
+    Cells with infinite sensitivity are omitted and counted in the subtitle; of very many, a part is shown.
     """
     size, local = np.asarray(n, np.float64), np.asarray(sensitivity, np.float64)
     finite = np.isfinite(local) & (local > 0)
     if not finite.any():
-        raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="look at the cells first")
+        raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="inspect the cells first")
     shown = _thinned(np.flatnonzero(finite), (local * size**rate))
     dots = [{"n": float(size[i]), "local": float(local[i])} for i in shown]
     sizes = ends(size[finite].tolist())
@@ -63,7 +63,7 @@ def _thinned(cells: NDArray[np.int64], reach: Floats) -> list[int]:
 
 
 def _outside(finite: NDArray[np.bool_], shown: list[int]) -> list[str]:
-    lines = ["Each dot: how far one observation, added or removed, can move a cell's statistic."]
+    lines = ["Each dot: the largest change of a cell's statistic when one observation is added or removed."]
     if len(shown) < int(finite.sum()):
         lines.append(
             f"Shown are {len(shown):,} of {int(finite.sum()):,}: the {NEAREST} nearest to the line, and others."
@@ -76,7 +76,7 @@ def _outside(finite: NDArray[np.bool_], shown: list[int]) -> list[str]:
 def cell_plot(
     x: ArrayLike,
     y: ArrayLike,
-    worst: Worst,
+    worst: WorstRecord,
     at: float,
     title: str,
     names: tuple[str, str] = ("x", "y"),
@@ -84,13 +84,14 @@ def cell_plot(
     *,
     synthetic: bool = False,
 ) -> Any:
-    """One cell, its line, the point that moves its height at `at` most (hollow), and the line after (004, Figure 1)."""
+    """One cell, its line, the point that changes its height at `at` most (hollow), and the line after (Chetty &
+    Friedman 2019, Figure 1)."""
     across, up = np.asarray(x, np.float64), np.asarray(y, np.float64)
     before, after = fitted(across, up), changed(across, up, worst)
     moved = after.at(at) - before.at(at)
     verb = "Adding" if worst.added else "Removing"
     subtitle = [
-        f"At {at:g} the line is at {before.at(at):.3f}. {verb} the hollow point moves it to {after.at(at):.3f}:",
+        f"At {at:g} the line is at {before.at(at):.3f}. {verb} the hollow point changes it to {after.at(at):.3f}:",
         f"the local sensitivity of this cell of {across.size} is {abs(moved):.3f}.",
     ]
     axes = axis("x", names[0], bounds[0]), axis("y", names[1], bounds[1])
@@ -103,7 +104,7 @@ def cell_plot(
     return finished(picture, heading(title, synthetic=synthetic), subtitle)
 
 
-def changed(x: Floats, y: Floats, worst: Worst) -> Fit:
+def changed(x: Floats, y: Floats, worst: WorstRecord) -> Fit:
     """The line after the worst change; `point` is (x, y)."""
     if worst.added:
         return fitted(np.append(x, worst.point[0]), np.append(y, worst.point[1]))
@@ -138,17 +139,17 @@ def lines(fits: tuple[tuple[str, Fit], ...], ends: tuple[float, float], *axes: A
 
 
 def arrow(at: float, low: float, high: float, *axes: Any) -> Any:
-    """How far the statistic moves."""
+    """The change of the statistic."""
     base = chart([{"x": at, "y": low, "to": high}])
     return base.mark_rule(strokeWidth=3, color=COLOURS[2], clip=True).encode(x=axes[0], y=axes[1], y2="to:Q")
 
 
-def hollow(worst: Worst, *axes: Any) -> Any:
+def hollow(worst: WorstRecord, *axes: Any) -> Any:
     base = chart([{"x": worst.point[0], "y": worst.point[1]}])
     mark = base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1)
     return mark.encode(x=axes[0], y=axes[1])
 
 
 def finished(picture: Any, title: str, subtitle: list[str]) -> Any:
-    made = titled(picture.properties(width=480, height=360), title, subtitle, offset=10)
-    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+    plot = titled(picture.properties(width=480, height=360), title, subtitle, offset=10)
+    return plot.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)

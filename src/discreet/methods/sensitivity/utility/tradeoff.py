@@ -1,7 +1,8 @@
-"""Choosing ε: how wrong released statistics will be at each ε (004, Step 3).
+"""Choosing ε: errors of released statistics at each ε, by simulation (Chetty & Friedman 2019, Step 3).
 
 Only for synthetic, public or earlier protected statistics: an ε, or a curve, chosen on confidential ones would itself
-speak about them. Noise is drawn under a fixed public test key; every ε sees the same draws, so that curves are smooth.
+disclose something about them. Noise is drawn with a fixed public test key; every ε uses the same draws, so curves are
+smooth.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ from discreet.noise.samplers.normal import Normal
 
 Distribution = Literal["laplace", "normal"]
 
-GRID, BOUND = Fraction(1, 2**30), Fraction(2**10)  # of a draw in units of its scale: far finer and wider than shown
+GRID, BOUND = (
+    Fraction(1, 2**30),
+    Fraction(2**10),
+)  # grid and bound of a draw, in units of its scale: far finer and wider than shown
 DISTRIBUTIONS = {"laplace": Laplace(Fraction(1), GRID, BOUND), "normal": Normal(Fraction(1), GRID, BOUND)}
 TO_UNIT = {"laplace": 1 / sqrt(2), "normal": 1.0}  # Laplace noise of scale 1 has variance 2
 RUNS = 20
 TENTH = Fraction(1, 10)
 STEP = Fraction(1, 100)
-LARGEST = 2**20  # steps: 10,000 and more, where no noise is left to speak of
+LARGEST = 2**20  # steps: ε of 10,000 and more, where the noise is negligible
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one ε gives. `false_top`: how often a cell whose noisy value is in the top share of its area is not there
-    by its true value; standard errors are those of the simulation."""
+    """Errors at one ε. `false_top`: the share of cells with a noisy value in the top of their area whose true value is
+    not in it; standard errors are those of the simulation."""
 
     epsilon: Fraction
     mse: float  # simulated
@@ -62,7 +66,7 @@ def tradeoff(
 ) -> list[Point]:
     """Errors of θ̃ = θ + √2·χ/(εN)·ω at each ε; cells are compared within their area, such as a county.
 
-    Areas too small to have a `share` of a whole cell take no part in the comparison. χ is one number, or one a cell.
+    Areas in which `share` is less than one cell are left out of the comparison. χ is one number, or one per cell.
     """
     chosen = [positive_fraction("epsilon", epsilon) for epsilon in epsilons]
     cells = _Cells.of(theta, n, chi, distribution, areas, share, runs)
@@ -98,7 +102,7 @@ def epsilon_for(
     if target_mse is not None and target_misclassification is None:
         return _for_mse(n, chi, target_mse, step)
     if target_misclassification is None or target_mse is not None:
-        raise ParameterError("one target is needed", where="epsilon_for", do="give target_mse or the other")
+        raise ParameterError("exactly one target is needed", where="epsilon_for", do="give target_mse or the other")
     target = target_misclassification
     if not 0 < target < 1:
         raise ParameterError("an error rate lies strictly between 0 and 1", where="target", do="give, say, 0.2")
@@ -116,9 +120,9 @@ def _for_mse(n: ArrayLike, chi: ArrayLike, target: float, step: Fraction) -> Fra
         raise ParameterError("a mean squared error is positive", where="target_mse", do="give, say, 0.0001")
     needed = sqrt(exact_mse(n, chi, Fraction(1)) / target) / float(step)
     if not needed <= LARGEST:
-        raise ParameterError("no usable epsilon reaches this target", where="target_mse", do="ask for less")
+        raise ParameterError("no usable epsilon reaches this target", where="target_mse", do="relax the target")
     steps = max(1, ceil(needed))
-    while exact_mse(n, chi, steps * step) > target:  # the root was rounded: look at its neighbours
+    while exact_mse(n, chi, steps * step) > target:  # the root was rounded: check its neighbours
         steps += 1
     while steps > 1 and exact_mse(n, chi, (steps - 1) * step) <= target:
         steps -= 1
@@ -132,7 +136,7 @@ def _first(meets: Callable[[int], bool]) -> int:
         high *= 2
         if high > LARGEST:
             raise ParameterError(
-                "no epsilon reaches this target", where="target", do="ask for less, or compare larger shares"
+                "no epsilon reaches this target", where="target", do="relax the target, or compare larger shares"
             )
     low = high // 2  # 0, or fails
     while high - low > 1:
@@ -143,7 +147,7 @@ def _first(meets: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells in the order of their areas, and their draws. Areas without any end are left out of the last four."""
+    """Cells in the order of their areas, and their draws. The last four omit areas without a top or bottom."""
 
     theta: Floats
     envelope: Floats  # χ/N
@@ -177,7 +181,7 @@ class _Cells:
             raise ParameterError("one run has no standard error", where="runs", do="give 2 or more")
         _, area = np.unique(np.zeros(len(value)) if areas is None else np.asarray(areas), return_inverse=True)
         if len(area) != len(value):
-            raise ParameterError("areas are not one a cell", where="areas", do="give one code a cell")
+            raise ParameterError("areas and cells differ in number", where="areas", do="give one code per cell")
         order = np.lexsort((value, area))  # by area, and within it by true value
         value = value[order]
         after = np.cumsum(np.bincount(area))

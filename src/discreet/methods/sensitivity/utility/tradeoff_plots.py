@@ -1,4 +1,4 @@
-"""Accuracy against ε as a picture (004, Step 3): what the people who choose ε look at."""
+"""Accuracy against ε as a plot, for those who choose ε (Chetty & Friedman 2019, Step 3)."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def tradeoff_plot(
     area: str = "",
     chosen: Fraction | None = None,
 ) -> Any:
-    """Root mean squared error, and misclassified cells, against ε; `chosen` marks an ε, `area` names what cells are
-    compared within."""
+    """Root mean squared error, and misclassified cells, against ε; `chosen` marks an ε, `area` names the areas within
+    which cells are ranked."""
     data = [_row(point) for point in points]
-    within = f" of their {area}" if area else ""
+    within, part = f" of their {area}" if area else "", format_exact(100 * share)
     subtitle = [
-        f"Left: error of a released statistic. Right: cells shown in the top or bottom {format_exact(100 * share)}%{within}",
-        "that do not belong there by their true values; bars: 95% limits of the simulation.",
+        f"Left: error of a released statistic. Right: of the cells shown in the top or bottom {part}%{within},",
+        "the share whose true values do not belong there; bars: 95% limits of the simulation.",
     ]
     panels = [_errors(data, points), _misclassified(data, points)]
     if chosen is not None:
         panels = [alt.layer(_mark(chosen), panel) for panel in panels]
     sized = [panel.properties(width=WIDTH, height=HEIGHT) for panel in panels]
     beside = alt.hconcat(*sized, spacing=28).resolve_scale(color="independent", shape="independent")
-    made = titled(beside, title, subtitle, offset=12)
-    return made.configure_legend(orient="top", title=None, labelFontSize=11, labelLimit=260)
+    plot = titled(beside, title, subtitle, offset=12)
+    return plot.configure_legend(orient="top", title=None, labelFontSize=11, labelLimit=260)
 
 
 def _row(point: Point) -> dict[str, Any]:
-    """One ε for the picture; the error of a root by the delta method."""
+    """The data of one ε."""
     row = {"epsilon": float(point.epsilon), "exact": point.mse_exact**0.5, "rmse": point.mse**0.5}
     for name, value, error in (
         ("top", point.false_top, point.false_top_error),

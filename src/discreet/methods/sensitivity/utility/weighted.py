@@ -1,4 +1,4 @@
-"""Weighted columns of cells, and the line through them."""
+"""Weighted columns of cells, and their least-squares line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def columns(*given: ArrayLike) -> tuple[Floats, ...]:
     try:
         equal = np.broadcast_arrays(*(np.asarray(column, np.float64) for column in given))
     except ValueError as error:
-        raise ParameterError("columns are not equally long", where="columns", do="give one value a cell") from error
+        raise ParameterError("columns are not equally long", where="columns", do="give one value per cell") from error
     if equal[0].ndim != 1 or equal[0].size < 2 or not all(np.isfinite(column).all() for column in equal):
         raise ParameterError(
-            "at least two cells with finite numbers are needed", where="columns", do="leave out cells without estimates"
+            "at least two cells with finite numbers are needed", where="columns", do="omit cells without estimates"
         )
     return tuple(equal)
 
@@ -47,7 +47,7 @@ class Fit:
     cells: int
 
     def at(self, x: float) -> float:
-        """The line's height."""
+        """The value of the line at x."""
         return self.intercept + self.slope * x
 
 

@@ -1,6 +1,7 @@
-"""`discreet tradeoff`: how wrong estimates will be at each ε, and the ε that meets a stated accuracy (004, Step 3).
+"""`discreet tradeoff`: the errors of estimates at each ε, and the ε that meets a target (Chetty & Friedman 2019, Step
+3).
 
-ε must not be chosen by looking at what it is to protect: the input is invented, public, or an earlier release.
+ε must not be chosen by inspecting the data that it protects: the input is synthetic, public, or an earlier release.
 """
 
 from __future__ import annotations
@@ -29,43 +30,43 @@ from discreet.publish.storage import storage_at
 from discreet.report.blocks import as_csv
 from discreet.synth.atlas import atlas
 
-DELTA = Fraction(1, 10**6)  # at which the cost of normal noise is told
+DELTA = Fraction(1, 10**6)  # at which the cost of normal noise is stated
 CHILDREN, TRACTS, SMALL = 400_000, 4_000, 20
 AT = 0.25
 
 
 @dataclass(frozen=True)
 class PublicCells:
-    """Cells that anybody may look at: estimates, numbers of records, scales of their noise, areas to compare within."""
+    """Cells that are not confidential: estimates, numbers of records, χ, and areas within which they are ranked."""
 
     estimate: Floats
     count: Floats
     chi: Floats
     area: tuple[str, ...] | None
     about: str
-    areas: str = "area"  # what they are called
+    areas: str = "area"  # name of the areas
 
 
-def invented(seed: int) -> PublicCells:
-    """An invented atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
-    made = atlas(CHILDREN, TRACTS, seed, lean=True)
+def synthetic_cells(seed: int) -> PublicCells:
+    """A synthetic atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
+    data = atlas(CHILDREN, TRACTS, seed, lean=True)
     rank = Variable("parent_rank", 0.0, 1.0)
-    sizes = made.tracts.size
-    order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
+    sizes = data.tracts.size
+    order = np.lexsort((data.kid_rank, data.parent_rank, data.tract))
     starts = np.append(0, np.cumsum(sizes[sizes > 0]))
-    found = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
-        [made.parent_rank[order], made.kid_rank[order]], starts, errors=False
+    local = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
+        [data.parent_rank[order], data.kid_rank[order]], starts, errors=False
     )
-    kept = (found.n >= SMALL) & np.isfinite(found.sensitivity)
-    chi = float((found.n[kept] * found.sensitivity[kept]).max())
-    county = np.array(made.tracts.county)[sizes > 0][kept]
-    about = f"{int(kept.sum()):,} invented tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
-    scales = np.full(int(kept.sum()), chi)
-    return PublicCells(found.statistic[kept], found.n[kept].astype(float), scales, tuple(county), about, "county")
+    large = (local.n >= SMALL) & np.isfinite(local.sensitivity)
+    chi = float((local.n[large] * local.sensitivity[large]).max())
+    county = np.array(data.tracts.county)[sizes > 0][large]
+    about = f"{int(large.sum()):,} synthetic tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
+    scales = np.full(int(large.sum()), chi)
+    return PublicCells(local.statistic[large], local.n[large].astype(float), scales, tuple(county), about, "county")
 
 
-def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> PublicCells:
-    """A public file of cells: columns `estimate` and `count`, and perhaps an area."""
+def public_cells(path: Path, chi: str | None, area: str | None, provenance: str) -> PublicCells:
+    """A public file of cells: columns `estimate` and `count`, and optionally an area."""
     table = _read(path)
     for column in ("estimate", "count", *([area] if area else [])):
         if column not in table.column_names:
@@ -73,9 +74,7 @@ def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Pu
                 f"has no column {column!r}", where=str(path), do=f"it has {', '.join(table.column_names)}"
             )
     if chi is None:
-        raise ParameterError(
-            "how far one record moves an estimate is not known", where="--chi", do="give a public guess of χ"
-        )
+        raise ParameterError("χ of a public file is not known", where="--chi", do="give a public guess")
     table = table.filter(pc.is_valid(table["estimate"]))
     about = f"{table.num_rows:,} cells of {path.name} ({provenance}), χ = {chi}"
     areas = None if area is None else tuple(str(code) for code in table[area].to_pylist())
@@ -91,42 +90,42 @@ def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Pu
 
 def _number(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = np.nan
-    if not 0 < found < np.inf:
-        raise ParameterError(f"{text!r} is no positive number", where="--chi", do="give, say, 13.02")
-    return found
+        number = np.nan
+    if not 0 < number < np.inf:
+        raise ParameterError(f"{text!r} is not a positive number", where="--chi", do="give one such as 13.02")
+    return number
 
 
-def released(folder: Path, name: str | None, area: str | None) -> PublicCells:
-    """An earlier release of estimates: its published numbers stand for the true ones."""
-    made = manifest.read(folder)
+def released_cells(folder: Path, name: str | None, area: str | None) -> PublicCells:
+    """An earlier release of estimates: its published numbers are used in place of the true ones."""
+    release = manifest.read(folder)
     with intact(str(folder)):
-        return _released(made, folder, name, area)
+        return _released_cells(release, folder, name, area)
 
 
-def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> PublicCells:
-    tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
+def _released_cells(release: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> PublicCells:
+    tables = {table.name: table for table in release.tables if table.method == "sensitivity"}
     offered = [name for name in tables if f"{name}_chi" in tables]
-    wanted = name or next(iter(offered), "")
-    if wanted not in offered:
+    chosen = name or next(iter(offered), "")
+    if chosen not in offered:
         raise PublishError(
-            f"has no table {wanted!r} of estimates",
+            f"has no table {chosen!r} of estimates",
             where=str(folder),
             do=f"choose with --table: {', '.join(offered) or 'none'}",
         )
-    estimates, scales = (_published(made, folder, tables[t].files) for t in (wanted, f"{wanted}_chi"))
+    estimates, scales = (_published(release, folder, tables[t].files) for t in (chosen, f"{chosen}_chi"))
     if "count" not in estimates.column_names and "size" not in estimates.column_names:
         raise PublishError("publishes no numbers of records", where=str(folder), do="name another release")
     size = "size" if "size" in estimates.column_names else "count"
     chi = _scales_of(estimates, scales)
     shown = estimates["estimate"].is_valid().to_numpy() & (_floats(estimates, size) >= 1)
     if area is not None and area not in estimates.column_names:
-        raise PublishError(f"has no column {area!r}", where=str(folder), do="name one of its codes with --area")
+        raise PublishError(f"has no column {area!r}", where=str(folder), do="give one of its columns of codes")
     codes = None if area is None else np.array([str(code) for code in estimates[area].to_pylist()])[shown]
     about = (
-        f"{int(shown.sum()):,} cells of {made.release}; their published numbers, with noise, stand for the true ones"
+        f"{int(shown.sum()):,} cells of {release.release}; published (noisy) numbers are used in place of the true ones"
     )
     areas = None if codes is None else tuple(codes.tolist())
     return PublicCells(
@@ -135,7 +134,7 @@ def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str
 
 
 def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
-    """χ of each cell, by the codes that both tables have; the largest where its group cannot be told."""
+    """χ of each cell, by the codes that both tables have; the largest where its group is not known."""
     largest = float(np.max(_floats(scales, "chi")))
     codes = [name for name in scales.column_names if name not in ("chi", "chi_error")]
     if not codes or not all(name in estimates.column_names for name in codes):
@@ -144,8 +143,8 @@ def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
     return np.array([known[key] for key in zip(*(estimates[c].to_pylist() for c in codes), strict=True)])
 
 
-def _published(made: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
-    contents = (verified(made, storage_at(str(folder)), name) for name in files if name.endswith(".parquet"))
+def _published(release: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
+    contents = (verified(release, storage_at(str(folder)), name) for name in files if name.endswith(".parquet"))
     return pa.concat_tables([table_of(content) for content in contents]).unify_dictionaries()
 
 
@@ -157,13 +156,13 @@ def _read(path: Path) -> pa.Table:
 
 
 def _floats(table: pa.Table, column: str) -> Floats:
-    found: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
-    return found
+    values: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    return values
 
 
 @dataclass(frozen=True)
-class Curve:
-    """What each ε gives, and the ε that was asked for, if one was."""
+class TradeoffCurve:
+    """Errors at each ε, and the ε that meets the target, if there is one."""
 
     known: PublicCells
     distribution: Distribution
@@ -172,48 +171,47 @@ class Curve:
     chosen: Fraction | None
 
     def lines(self) -> list[str]:
-        """As a small table."""
+        """The curve as a text table."""
         part = f"{format_exact(100 * self.share)}%"
         within = f" of its {self.known.areas}" if self.known.area is not None else ""
         out = [
             self.known.about,
-            f"{self.distribution.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the share that "
-            "is not there by its true value.",
-            f"{'ε':>8} {'root MSE':>10} {'wrongly top':>12} {'wrongly bottom':>15}",
+            f"{self.distribution.capitalize()} noise. False top: of the cells shown in the top {part}{within}, the "
+            "share whose true value is not there.",
+            f"{'ε':>8} {'root MSE':>10} {'false top':>12} {'false bottom':>15}",
         ]
         out += [
             f"{format_exact(p.epsilon):>8} {p.mse_exact**0.5:10.4g} {p.false_top:12.1%} {p.false_bottom:15.1%}"
             for p in self.points
         ]
-        out.append(
-            "ε is that of each number: an estimate with its standard error and a count costs three times as much."
-        )
+        out.append("ε is per quantity: an estimate with its standard error and a count costs three times as much.")
         if self.chosen is None:
             return out
-        out.append(f"The accuracy asked for needs ε = {format_exact(self.chosen)} a number.")
+        out.append(f"The target accuracy needs ε = {format_exact(self.chosen)} per quantity.")
         if self.distribution == "normal":
             cost = true_epsilon([self.chosen], DELTA)
             out.append(
-                f"Normal noise of that ε costs {format_exact(cost)} a number at δ = {format_exact(DELTA)}: it is weaker."
+                f"Normal noise of that ε costs {format_exact(cost)} per quantity at δ = {format_exact(DELTA)}: it is "
+                "weaker."
             )
         return out
 
     def write(self, folder: Path) -> list[Path]:
-        """The table and its picture, into a folder without them."""
+        """Writes the table and the plot to a folder without them."""
         files = [folder / "tradeoff.csv", folder / "tradeoff.svg"]
         if any(file.exists() for file in files):
-            raise PublishError("has a trade-off already", where=str(folder), do="name another folder")
+            raise PublishError("already has a trade-off", where=str(folder), do="name another folder")
         names = ("epsilon", "mse_exact", "mse_simulated", "false_top", "false_bottom")
         rows = [(format_exact(p.epsilon), p.mse_exact, p.mse, p.false_top, p.false_bottom) for p in self.points]
         folder.mkdir(parents=True, exist_ok=True)
         files[0].write_text(as_csv(names, rows), encoding="utf-8")
-        title = f"Accuracy against ε of each number, {self.distribution} noise: {self.known.about}"
+        title = f"Accuracy against ε per quantity, {self.distribution} noise: {self.known.about}"
         area = "" if self.known.area is None else self.known.areas
         tradeoff_plot(self.points, title, self.share, area, self.chosen).save(str(files[1]))
         return files
 
 
-def chosen_input(
+def tradeoff_input(
     synthetic: bool,
     seed: int,
     public: Path | None,
@@ -223,25 +221,25 @@ def chosen_input(
     table: str | None,
     area: str | None,
 ) -> PublicCells:
-    """The one input that was named."""
+    """The one input that is given."""
     if sum((synthetic, public is not None, release is not None)) != 1:
         raise ParameterError(
-            "needs one input that is not confidential",
+            "needs exactly one input that is not confidential",
             where="tradeoff",
-            do="name --synthetic, --public FILE or --release FOLDER",
+            do="give --synthetic, --public FILE or --release FOLDER",
         )
     if public is not None:
         if not provenance:
             raise ParameterError(
-                "does not say why the file is public", where="--provenance", do="say where it comes from"
+                "the origin of the public file is missing", where="--provenance", do="state where it comes from"
             )
-        return listed(public, chi, area, provenance)
-    return released(release, table, area) if release is not None else invented(seed)
+        return public_cells(public, chi, area, provenance)
+    return released_cells(release, table, area) if release is not None else synthetic_cells(seed)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which ε to look at, and the accuracy to find one for."""
+class TradeoffTargets:
+    """The ε to evaluate, and the target accuracy."""
 
     epsilons: tuple[Fraction, ...]
     distribution: Distribution
@@ -251,7 +249,7 @@ class Wanted:
 
     def __post_init__(self) -> None:
         for name, wrong, do in (
-            ("--epsilons", not self.epsilons or min(self.epsilons) <= 0, "give positive numbers, with commas"),
+            ("--epsilons", not self.epsilons or min(self.epsilons) <= 0, "give positive numbers, separated by commas"),
             ("--distribution", self.distribution not in ("laplace", "normal"), "write laplace or normal"),
             ("--share", not 0 < self.share <= Fraction(1, 2), 'give a share up to a half, such as "0.1"'),
             ("--target-mse", self.mse is not None and self.misclassified is not None, "give one target, not two"),
@@ -266,16 +264,16 @@ class Wanted:
                 raise ParameterError("cannot be used", where=name, do=do)
 
 
-def curve(known: PublicCells, wanted: Wanted) -> Curve:
+def tradeoff_curve(known: PublicCells, targets: TradeoffTargets) -> TradeoffCurve:
     """Errors at each ε; and the smallest ε, to a hundredth, that meets a target."""
     arrays = known.estimate, known.count, known.chi
     if not known.estimate.size:
         raise SourceError("has no cell with an estimate", where=known.about, do="name another input")
-    distribution, share, area, chosen = wanted.distribution, wanted.share, known.area, None
-    if wanted.mse is not None or wanted.misclassified is not None:
-        mse, wrong = wanted.mse, wanted.misclassified
+    distribution, share, area, chosen = targets.distribution, targets.share, known.area, None
+    if targets.mse is not None or targets.misclassified is not None:
+        mse, wrong = targets.mse, targets.misclassified
         chosen = epsilon_for(
             *arrays, target_mse=mse, target_misclassification=wrong, distribution=distribution, areas=area, share=share
         )
-    tried = sorted({*wanted.epsilons, *([chosen] if chosen is not None else [])})
-    return Curve(known, distribution, share, tradeoff(*arrays, tried, distribution, area, share), chosen)
+    epsilons = sorted({*targets.epsilons, *([chosen] if chosen is not None else [])})
+    return TradeoffCurve(known, distribution, share, tradeoff(*arrays, epsilons, distribution, area, share), chosen)

@@ -1,4 +1,4 @@
-"""004: where corners miss the worst observation, and what Figure 1 shows."""
+"""Chetty & Friedman 2019: where corners miss the maximum (Step 1), and Figure 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.methods.sensitivity.statistics.line import Line
 PREDICTION = Line(Variable("parents", 0, 1), Variable("child", 0, 1), "prediction", 0.25)
 
 
-def test_step_1a_corners_are_not_always_worst() -> None:
+def test_chetty_friedman_2019_step_1_corners_can_miss_the_maximum() -> None:
     """Five x from .48 to .52 on the line through (.5, .28) with slope 2.5: 2.990 at (.462, 1), corners .982."""
     x = np.array([0.48, 0.49, 0.50, 0.51, 0.52])
     y = 0.28 + 2.5 * (x - 0.5)
@@ -25,7 +25,7 @@ def test_step_1a_corners_are_not_always_worst() -> None:
     assert worst.point == pytest.approx((0.462, 1.0), abs=5e-4)
 
 
-def test_figure_1_a_rich_child_of_poor_parents_moves_the_prediction_most() -> None:
+def test_chetty_friedman_2019_figure_1_a_rich_child_of_poor_parents_moves_the_prediction_most() -> None:
     """Twenty observations whose prediction at .25 is .212; with (0, 1) as well it is .349."""
     x = np.linspace(0.18, 0.82, 20)
     y = 0.212 + 0.35 * (x - 0.25)

@@ -1,4 +1,4 @@
-"""What a cube promises, what it costs, and what it does not promise; that no record breaks it, or stops it."""
+"""The guarantee of a cube, its privacy loss, and what it does not cover; that no record breaks or stops it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from discreet.errors import GuaranteeError, PublishError, SourceError
 from discreet.methods.hypercube.calibration import raked_variances
-from discreet.methods.hypercube.kernel import Noise
+from discreet.methods.hypercube.kernel import CubeNoise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -67,15 +67,17 @@ def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, u
     assert design.deviation_distribution == DiscreteLaplace(Fraction(20, REPLICATES * 800 * k))
     (control,) = method_of(survey, controls=[{"name": "c", "by": [], "epsilon": "3", "cap": 50}]).design.controls
     assert control.distribution == DiscreteLaplace(Fraction(3, k), 50)
-    design = method_of(survey, weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "1"}).design
+    design = method_of(
+        survey, weights=WEIGHTS, squared_weights={"epsilon": "3", "tables": [["major"]], "design_effect": "1"}
+    ).design
     assert design.deviation_distribution == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
 
 
 def test_costs_add_up(survey: SurveyAgency) -> None:
     plan = survey.open(weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).plan()
     assert (plan.total.epsilon, plan.total.delta) == (Fraction(2 + 4 + 1 + 1 + 20), Fraction(0))
-    (caveat,) = plan.total.caveats  # of weights, which promises what it says, but is no lack of a promise
-    assert caveat.startswith("Weights, and replicate weights, count as given with each record")
+    (caveat,) = plan.total.caveats  # of weights: a condition of the guarantee, not its absence
+    assert caveat.startswith("Weights and replicate weights are treated as attributes of each record")
     assert "counts 2 + weighted totals 4 + control occupations 1 + control all 1" in str(plan)
     assert UNLESS not in plan.total.in_words()
     found = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
@@ -107,7 +109,7 @@ def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
     delta = Decimal(plan.total.delta.numerator) / Decimal(plan.total.delta.denominator)
     assert found <= delta <= found * Decimal("1.02")
     if (epsilon, k) == ("2", 1):
-        assert 6.32e-7 < plan.total.delta < 6.34e-7  # 002, §3.2
+        assert 6.32e-7 < plan.total.delta < 6.34e-7  # Li & Krenzke 2020, §3.2
 
 
 def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: SurveyAgency) -> None:
@@ -126,13 +128,13 @@ def test_deltas_of_cube_and_controls_add_up(survey: SurveyAgency) -> None:
     assert float(both - alone) == pytest.approx(float(brute_delta(Fraction(1), 5, 1)), rel=0.02)
 
 
-def test_a_cap_that_cannot_hide_a_unit_is_refused(tmp_path: Path) -> None:
+def test_a_cap_that_cannot_protect_a_unit_is_refused(tmp_path: Path) -> None:
     unit = {**ESTABLISHMENT, "max_records": 9}
-    with pytest.raises(GuaranteeError, match="one unit, which moves cells by 9, always shows"):
+    with pytest.raises(GuaranteeError, match="one unit changes the numbers by up to 9"):
         SurveyAgency(tmp_path / "survey", unit=unit).open(cap=4).plan()
 
 
-# --- what is not promised -----------------------------------------------------------------------------------------
+# --- what is not guaranteed ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,10 @@ def test_a_cap_that_cannot_hide_a_unit_is_refused(tmp_path: Path) -> None:
             {"weights": AVERAGE, "cap": 7, "controls": [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 9}]},
             "noise of the counts times an average weight",
         ),
-        ({"controls": [{"name": "c", "by": ["strength"], "exact": True}]}, "control totals by strength are those of"),
+        (
+            {"controls": [{"name": "c", "by": ["strength"], "exact": True}]},
+            "control totals by strength are exact confidential totals",
+        ),
     ],
 )
 def test_forms_that_are_not_private_say_so_everywhere(survey: SurveyAgency, changes: dict[str, Any], said: str) -> None:
@@ -286,7 +291,7 @@ def test_check_tells_of_weights_and_strict_mode_refuses(tmp_path: Path) -> None:
 
 SHAPES: list[dict[str, Any]] = [
     {"weights": WEIGHTS, "controls": CONTROLS, "replicates": DEVIATIONS, "formats": ["parquet", "csv"]},
-    {"controls": [{"name": "s", "by": ["strength", "major"], "epsilon": "1"}], "calibration": "rake", "whole": True},
+    {"controls": [{"name": "s", "by": ["strength", "major"], "epsilon": "1"}], "calibration": "rake", "integers": True},
     {"weights": WEIGHTS, "replicates": TABLES},
     {"form": "sparse", "controls": [{"name": "all", "by": [], "epsilon": "1"}]},
     {"form": "sparse", "weights": AVERAGE, "cap": 4},
@@ -331,7 +336,7 @@ def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(
         noise = {"average": {} if weight is None else {"weight": weight}}
         folder = survey.run(weights={**AVERAGE, "noise": noise}, cap=4, controls=controls)
         for table in json.loads((folder / "manifest.json").read_text())["tables"]:
-            said = [caveat for caveat in table["guarantee"]["caveats"] if "is that of these records" in caveat]
+            said = [caveat for caveat in table["guarantee"]["caveats"] if "is computed from these records" in caveat]
             assert bool(said) is told
 
 
@@ -364,7 +369,7 @@ def test_the_noise_of_squares_is_known_in_their_own_unit(survey: SurveyAgency, m
         return fit_gvf(x, v, **more)
 
     monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
-    survey.simulate(weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "2"})
+    survey.simulate(weights=WEIGHTS, squared_weights={"epsilon": "3", "tables": [["major"]], "design_effect": "2"})
     variance = DiscreteLaplace(Fraction(3, 2000)).variance() / 100
     assert seen[0] == pytest.approx([(2 * 200) ** 2 * variance] * 2)
 
@@ -408,7 +413,7 @@ def test_a_kernel_that_cannot_run_stops_before_anything_is_spent(
     def broken(*_: Any) -> Any:
         raise GuaranteeError("no", where="kernel")
 
-    monkeypatch.setattr(Noise, "add", broken)
+    monkeypatch.setattr(CubeNoise, "add", broken)
     opened = survey.open(controls=CONTROLS)
     with pytest.raises(GuaranteeError):
         opened.run(survey.folder / "out", simulation="survey")
@@ -422,8 +427,8 @@ def test_a_bound_is_cut_to_whole_steps(survey: SurveyAgency) -> None:
 
 def test_a_control_may_be_called_like_what_is_measured_aside(survey: SurveyAgency) -> None:
     controls = [{"name": "replicates0", "by": ["strength"], "epsilon": "1"}]
-    squares = {"epsilon": "3", "tables": [["major"]], "effect": "1"}
-    found = survey.simulate(weights=WEIGHTS, controls=controls, squares=squares)
+    squares = {"epsilon": "3", "tables": [["major"]], "design_effect": "1"}
+    found = survey.simulate(weights=WEIGHTS, controls=controls, squared_weights=squares)
     assert found.rows("cube_replicates0").num_rows == 3
 
 
@@ -431,7 +436,7 @@ def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
     survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.methods.hypercube.tables.LARGEST_TOTAL", 10.0)
-    found = survey.simulate(controls=CONTROLS, whole=True)
+    found = survey.simulate(controls=CONTROLS, integers=True)
     assert np.array_equal(found.column("whole"), np.rint(found.column("calibrated").clip(0)))
     assert found.cube.model.whole is not None
     assert "rounded cell by cell" in found.cube.model.whole.problems[0]

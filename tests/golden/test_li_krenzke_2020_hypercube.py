@@ -1,4 +1,4 @@
-"""Published numbers of 002: Tables 1 to 4, δ, and the variance of the noise."""
+"""Published numbers of Li & Krenzke (2020): Tables 1 to 4, δ, and the variance of the noise."""
 
 from __future__ import annotations
 
