@@ -45,7 +45,7 @@ def on_duckdb(folder: Path) -> Result:
 
 def on_spark(folder: Path, memory: str) -> Result:
     """The same on a cluster, with the memory of the driver and of the workers."""
-    from discreet.engine.spark.session import started
+    from discreet.engine.spark.session import start_session
     from discreet.spec import SparkEngineSpec
 
     ledger = _ledger(folder / "s.sqlite")
@@ -53,7 +53,7 @@ def on_spark(folder: Path, memory: str) -> Result:
     with cluster(folder / "cluster", workers=2, cores=1, memory=memory) as spark:
         os.environ |= {"SPARK_CONF_DIR": str(spark.settings), "SPARK_LOCAL_IP": "127.0.0.1"}
         (folder / "local").mkdir()
-        with started(SparkEngineSpec(spark=spark.master), folder / "local") as session:
+        with start_session(SparkEngineSpec(spark=spark.master), folder / "local") as session:
             for times in SIZES:
                 path = str(folder / name(times))
 

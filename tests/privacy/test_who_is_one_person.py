@@ -242,7 +242,7 @@ def test_an_ibis_table_that_comes_through_pandas_is_refused(office: ReleaseOffic
     found = office.run(frame=ibis.sqlite.connect(path).table("t"))
     assert not found.cells
     assert found.spent == 0
-    assert "an Ibis table of sqlite does not come as Arrow" in found.refused
+    assert "an Ibis table on sqlite cannot be read as Arrow" in found.refused
 
 
 def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
@@ -254,7 +254,7 @@ def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
     found = office.run(dict.fromkeys(frames, ""), frame=frames, more={"join": {"spells": "spell"}})
     assert not found.cells
     assert found.spent == 0
-    assert "'person_id', which says whom a record is about, is in spells" in found.refused
+    assert "'person_id', which identifies the privacy unit, is in spells" in found.refused
 
 
 def test_a_text_of_a_megabyte_is_not_an_identifier(office: ReleaseOffice) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from discreet.domain.bins import Bins
-from discreet.engine.intake.derived import Bin, Category, DerivedColumn, Identifier, Number, Shown
+from discreet.engine.intake.derived import Bin, Category, CodeText, DerivedColumn, Identifier, Number
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
 from discreet.spec import Source, ValuesDomain
@@ -24,7 +24,7 @@ def category(column: str, *words: str) -> Category:
 
 def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tuple[DerivedColumn, ...]:
     """A text column as a category and as its code, perhaps a number, perhaps an identifier."""
-    found: list[DerivedColumn] = [category(code, "ok", "7"), Shown(code, None)]
+    found: list[DerivedColumn] = [category(code, "ok", "7"), CodeText(code, None)]
     if value is not None:
         found += [Number(value), Bin(value, Bins((0, 2, 5, 9)))]
     if id is not None:

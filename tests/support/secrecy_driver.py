@@ -27,7 +27,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
 from discreet.engine.spark.engine import SparkEngine
-from discreet.engine.spark.session import CHANNELS, GUARDED
+from discreet.engine.spark.session import CHANNELS, REQUIRED
 from discreet.noise.keystore import FileKeyStore
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency
 from support.engines import BRIEF
@@ -64,7 +64,7 @@ def session(folder: Path, encrypted: bool) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         conf.set(key, value)
     conf.set("spark.local.dir", str(folder / "local")).set("spark.eventLog.dir", f"file://{folder}/events")
-    for key, value in {**GUARDED, **CHANNELS}.items() if encrypted else ():
+    for key, value in {**REQUIRED, **CHANNELS}.items() if encrypted else ():
         conf.set(key, value)
     context = SparkContext(conf=conf)
     context.pythonExec = sys.executable

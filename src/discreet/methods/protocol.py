@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from discreet.domain import Domain
     from discreet.engine import Engine
     from discreet.engine.audit import EstimateAudit
-    from discreet.engine.derived_values import Binned, Observed
+    from discreet.engine.derived_values import BinnedValue, ObservedValue
     from discreet.engine.lookups import Records
     from discreet.engine.spans import FingerprintedTable, Progress, Spans
-    from discreet.engine.tabulate import Reading
+    from discreet.engine.tabulate import RecordReading
     from discreet.methods.writing import MethodOutput, OutputLocations
     from discreet.privacy.confidential import Confidential, Reservation
     from discreet.privacy.guarantee import Guarantee
@@ -45,12 +45,12 @@ class Method(ABC):
         """What is counted: the cells that noise will be added to, one domain a measurement."""
 
     @property
-    def binned(self) -> tuple[Binned, ...]:
+    def binned(self) -> tuple[BinnedValue, ...]:
         """Columns of bins that the domains use and the records do not have."""
         return ()
 
     @property
-    def observed(self) -> tuple[Observed, ...]:
+    def observed(self) -> tuple[ObservedValue, ...]:
         """The values that are made of each record; none if it only counts."""
         return ()
 
@@ -103,7 +103,7 @@ class Method(ABC):
         """Attributes that must be the same in all records of a unit, where nothing but the records tells them."""
         return None
 
-    def audit(self, reading: Reading) -> EstimateAudit | None:
+    def audit(self, reading: RecordReading) -> EstimateAudit | None:
         """What `check` tells of it on the confidential side, beyond its records."""
         return None
 
@@ -113,7 +113,7 @@ class Method(ABC):
     # --- the work ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
         """The exact numbers the noise will be added to, by cell, one table for each of `spans`."""
 
     @abstractmethod

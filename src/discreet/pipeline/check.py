@@ -33,7 +33,7 @@ def check(release: Release, frame: Frames | None = None, session: SparkSession |
 
 def _audit(release: Release, engine: Engine, frame: Frames | None) -> Audit:
     tables = methods(release, trust=True)
-    records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
+    records = read_records(engine, release, tables, frame, inspect=True).store(engine)
     # Which records of a unit are used depends on the release's key: any other key will do here.
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
     rules, reading = audited(engine, release, tables, records), reading_of(engine, release, tables, records, secret)
@@ -92,7 +92,7 @@ def _values(audit: Audit) -> list[str]:
         )
         out.append(f"{column}: {v.below:,} records below {v.binned.bins.edges[0]:,} are counted in the first bin")
     for o in audit.observed:
-        if text := o.observed.told(o.missing, o.unreadable, o.outside):
+        if text := o.observed.audit_line(o.missing, o.unreadable, o.outside):
             out.append(text)
     for table in audit.estimates:
         out += _estimates(table)

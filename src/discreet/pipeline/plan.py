@@ -137,7 +137,7 @@ def _kept(release: Release, description: ReleaseDescription) -> list[str]:
 
 def _rules(method: Method) -> list[str]:
     attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
-    values = [binned.in_words() for binned in method.binned] + [value.in_words() for value in method.observed]
+    values = [binned.description() for binned in method.binned] + [value.description() for value in method.observed]
     return [f"{a.name}: {a.in_words()}" for a in attributes] + values
 
 

@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from discreet.engine import Engine, open_engine
-from discreet.engine.derived_values import Binned, Observed, with_bins
+from discreet.engine.derived_values import BinnedValue, ObservedValue, with_bins
 from discreet.engine.intake.derived import Cell
-from discreet.engine.lookups import Records, take_in
-from discreet.engine.spans import FingerprintedTable, Progress, bound, quiet
-from discreet.engine.tabulate import Reading, derived_columns
+from discreet.engine.lookups import Records, ingest_tables
+from discreet.engine.spans import FingerprintedTable, Progress, fingerprint_table, no_progress
+from discreet.engine.tabulate import RecordReading, derived_columns
 from discreet.errors import SourceError
 from discreet.methods.protocol import Method
 from discreet.noise.key import ReleaseKey, Secret
@@ -33,12 +33,12 @@ def domains_of(tables: list[Method]) -> list[Domain]:
     return [domain for table in tables for domain in table.domains]
 
 
-def binned_of(tables: list[Method]) -> list[Binned]:
+def binned_of(tables: list[Method]) -> list[BinnedValue]:
     """Every binned column."""
     return [column for table in tables for column in table.binned]
 
 
-def observed_of(tables: list[Method]) -> list[Observed]:
+def observed_of(tables: list[Method]) -> list[ObservedValue]:
     """Every derived value of a record, once if several tables share it."""
     return list(dict.fromkeys(value for table in tables for value in table.observed))
 
@@ -53,12 +53,17 @@ def audited(engine: Engine, release: Release, tables: list[Method], records: Rec
 
 
 def reading_of(
-    engine: Engine, release: Release, tables: list[Method], records: Records, secret: Secret, progress: Progress = quiet
-) -> Reading:
+    engine: Engine,
+    release: Release,
+    tables: list[Method],
+    records: Records,
+    secret: Secret,
+    progress: Progress = no_progress,
+) -> RecordReading:
     """The records as tables are tabulated from them."""
     by_record = [table for table in tables if table.by_record]
     counted, binned = tuple(domains_of(by_record)), tuple(binned_of(by_record))
-    return Reading(engine, records, release.unit, secret, counted, binned, progress)
+    return RecordReading(engine, records, release.unit, secret, counted, binned, progress)
 
 
 def _nowhere(release: Release, name: str) -> bool:
@@ -89,21 +94,21 @@ def read_records(
         as_codes = [domain for t in tables for domain in t.taken_in()[1]]
     columns = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
     if inspect:
-        from discreet.engine.audit import coded, inspected
+        from discreet.engine.audit import coded_attributes, preflight_columns
 
-        extra = inspected(coded(domains), binned, observed)
+        extra = preflight_columns(coded_attributes(domains), binned, observed)
         columns = list({column.name: column for column in (*columns, *extra)}.values())
     entity = release.unit.entity
     names = {name for column in columns for name in column.reads} | {*release.join.values()} | {entity or ""}
     scans = {
         name: engine.open(frames.get(name, source), release.base, names) for name, source in release.source.items()
     }
-    records = take_in(engine, scans, release.join, columns, entity, counted)
+    records = ingest_tables(engine, scans, release.join, columns, entity, counted)
     for table in tables:
         table.refuse_sources(records)
     if not binned:
         return records
-    return replace(records, table=with_bins(records.joined(engine), binned), lookups=(), divided=())
+    return replace(records, table=with_bins(records.with_lookups(engine), binned), lookups=(), divided=())
 
 
 @dataclass(frozen=True)
@@ -125,18 +130,18 @@ def tabulated(job: ReleaseJob, methods: list[Method], key: ReleaseKey) -> Iterat
             Tabulated(
                 method,
                 [
-                    Confidential(bound(engine, c.open_confidential(), s))
+                    Confidential(fingerprint_table(engine, c.open_confidential(), s))
                     for c, s in zip(cells, method.spans, strict=True)
                 ],
             )
             for method, cells in exact
         ]
-        engine.unchanged()
+        engine.check_unchanged()
         job.observe("tabulate", len(methods), len(methods))
         yield engine, tables
 
 
-def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> Reading:
+def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> RecordReading:
     """Read every source once, for all tables."""
     release = job.release
     counting = sum(method.by_record for method in methods)
@@ -145,7 +150,7 @@ def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKe
     job.observe("read", 1, 1)
     passes = bool(counting) + len(methods) - counting  # tables of records are counted in one pass
     if release.strict or passes > 1 or (records.lookups and counting < len(methods)):
-        records = records.stored(engine)
+        records = records.store(engine)
     if release.strict and not audited(engine, release, methods, records).clean:
         raise SourceError(
             "strict mode: records break the declared rules",

@@ -47,7 +47,7 @@ class LedgerMemory:
     @contextmanager
     def locked(cls, keys: KeyStore, nonce: str) -> Iterator[LedgerMemory]:
         """An exclusive lock: meanwhile no other user of this key store writes to the ledger, or to a copy of it."""
-        with keys.alone(nonce):
+        with keys.lock(nonce):
             yield cls(keys, nonce)
 
     def lost(self, chain: Chain) -> tuple[Entry, ...]:
