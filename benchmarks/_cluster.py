@@ -44,21 +44,21 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """The process numbers of the executors' JVMs."""
-        found = []
+        processes = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 text = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
             if "CoarseGrainedExecutorBackend" in text and f"{self.folder}" in text:
-                found.append(int(entry.parent.name))
-        return found
+                processes.append(int(entry.parent.name))
+        return processes
 
 
 def _free() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _wait(port: int, seconds: float = 60) -> None:
@@ -95,30 +95,30 @@ def cluster(
         "PYSPARK_PYTHON": sys.executable,
     }
     (folder / "local").mkdir()
-    made = Cluster(f"spark://127.0.0.1:{port}", folder, environment)
+    spark = Cluster(f"spark://127.0.0.1:{port}", folder, environment)
     try:
         where = ("--host", "127.0.0.1", "--webui-port", str(_free()))
-        made.processes.append(_launch(made, "master", "master.Master", *where, "--port", str(port)))
+        spark.processes.append(_launch(spark, "master", "master.Master", *where, "--port", str(port)))
         _wait(port)
         for i in range(workers):
             work = folder / f"worker{i}"
-            made.processes.append(
+            spark.processes.append(
                 _launch(
-                    made, f"worker{i}", "worker.Worker", made.master, "--host", "127.0.0.1", "--cores", str(cores),
+                    spark, f"worker{i}", "worker.Worker", spark.master, "--host", "127.0.0.1", "--cores", str(cores),
                     "--memory", memory, "--work-dir", str(work), "--webui-port", str(_free()),
                 )
             )  # fmt: skip
-        yield made
+        yield spark
     finally:
-        for process in reversed(made.processes):
+        for process in reversed(spark.processes):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def _launch(made: Cluster, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-    script = Path(made.environment["SPARK_HOME"]) / "bin" / "spark-class"
-    with (made.folder / f"{name}.log").open("wb") as log:
+def _launch(spark: Cluster, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+    script = Path(spark.environment["SPARK_HOME"]) / "bin" / "spark-class"
+    with (spark.folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             [str(script), f"org.apache.spark.deploy.{kind}", *arguments],
-            env=made.environment, stdout=log, stderr=log, start_new_session=True,
+            env=spark.environment, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A.3.2 as it is printed: what the clocks are compared with, in speed and in distribution."""
+"""PSEO Technical Appendices, A.3.2 as printed: the reference for speed and distribution of the flow correction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def literal(noisy: Int64s, weights: Floats, uniforms: Floats, starts: Int64s) ->
 
 @njit(cache=True, nogil=True)
 def listed(noisy: Int64s, weights: Floats, uniforms: Floats, starts: Int64s) -> Int64s:
-    """The same, with the non-zero cells in a list: what a careful programmer would write first."""
+    """The same, with the non-zero cells in a list: the obvious first optimisation."""
     out = np.maximum(noisy, 0)
     cells, odds = np.empty(noisy.shape[1], np.int64), np.empty(noisy.shape[1])
     for g in range(noisy.shape[0]):

@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved best-of timing, peak memory, one JSON object on standard output."""
+"""Shared by the benchmarks: interleaved best-of timing, peak memory, one JSON object on standard output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def best_of(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
-    """The best time of each, in turns: a slow spell of the machine then meets all of them alike."""
+    """The best time of each, interleaved, so that slow phases of the machine affect all alike."""
     best = dict.fromkeys(contestants, float("inf"))
     for run in contestants.values():
         run()  # compile, build tables, touch memory
@@ -35,13 +35,13 @@ def best_of(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) ->
 
 
 def peak_rss_mib() -> float:
-    """The largest resident memory of this process so far."""
+    """The peak resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def peak_rss_of(run: Callable[..., object], *arguments: object) -> float:
-    """The largest resident memory of a process of its own that does only this."""
+    """The peak resident memory of a separate process that does only this."""
     process = multiprocessing.get_context("spawn").Process(target=run, args=arguments)
     process.start()
     process.join()
@@ -51,18 +51,18 @@ def peak_rss_of(run: Callable[..., object], *arguments: object) -> float:
 
 
 @contextmanager
-def apart() -> Iterator[None]:
-    """What anybody prints meanwhile, libraries and child processes included, goes to standard error: DuckDB draws a
-    bar for long queries, and Spark has its own."""
+def stdout_redirected() -> Iterator[None]:
+    """Redirect standard output to standard error meanwhile, also of libraries and child processes: DuckDB and Spark
+    print progress bars."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def front(description: str, run: Callable[[argparse.Namespace], Result], **options: int) -> None:
@@ -74,7 +74,7 @@ def front(description: str, run: Callable[[argparse.Namespace], Result], **optio
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=f"default {default}")
     arguments = parser.parse_args()
     start = time.perf_counter()
-    with apart():
+    with stdout_redirected():
         result = run(arguments)
     result = {"seconds": round(time.perf_counter() - start, 3), "peak_rss_mib": round(peak_rss_mib(), 1), **result}
     if arguments.json:

@@ -1,6 +1,6 @@
-"""How far published percentiles lie from the truth: `python -m benchmarks.accuracy_earnings --json`.
+"""Errors of published percentiles: `python -m benchmarks.accuracy_earnings --json`.
 
-Synthetic graduates by institution × degree × field (4 digits) × cohort × years after graduation; ε for one record, at
+Synthetic graduates by institution × degree × field (4 digits) × cohort × years after graduation; ε per record. At
 the same ε from the same protected histograms: PSEO's rule, ours (shrunk towards degree × years, then × field), and the
 smooth-sensitivity percentile of Foote et al. (2019) on the same cells. Errors are against the percentile of the
 records themselves (the ⌈yn⌉-th smallest), and against that of the histogram without noise.
@@ -38,18 +38,18 @@ def measure(arguments: Namespace) -> Result:
         sums: dict[Any, np.ndarray[Any, Any]] = {}
         for draw in range(arguments.draws):
             key = ReleaseKey.simulation(f"accuracy {draw}")
-            made = trial(cells, families, POINTS, MINIMUM, epsilon, key)
-            published = made.pseo.published
-            estimates = {"pseo": made.pseo.percentiles, "ours": made.shrunk.percentiles}
+            drawn = trial(cells, families, POINTS, MINIMUM, epsilon, key)
+            published = drawn.pseo.published
+            estimates = {"pseo": drawn.pseo.percentiles, "ours": drawn.shrunk.percentiles}
             if draw == 0:
                 estimates["smooth"] = smooth(cells, POINTS, epsilon, key)
-            held = (made.pseo.low <= truths["histogram"]) & (truths["histogram"] <= made.pseo.high)
-            covered.append(float(held[published].mean()))
+            covers = (drawn.pseo.low <= truths["histogram"]) & (truths["histogram"] <= drawn.pseo.high)
+            covered.append(float(covers[published].mean()))
             for low, high in CLASSES:
                 mine = published & (cells.sizes >= low) & (cells.sizes < high)
-                for method, found in estimates.items():
+                for method, values in estimates.items():
                     for truth, exact in truths.items():
-                        error = np.abs(found[mine] - exact[mine])
+                        error = np.abs(values[mine] - exact[mine])
                         total, n = sums.get((low, method, truth), (np.zeros(3), 0))
                         sums[low, method, truth] = (total + error.sum(axis=0), n + int(mine.sum()))
         for low, high in CLASSES:

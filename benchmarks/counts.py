@@ -31,7 +31,7 @@ RANKED = (
     "(SELECT place, sector, ownership FROM '{}' QUALIFY row_number() OVER "
     "(PARTITION BY person ORDER BY hash(person, place, sector, ownership)) <= 2)"
 )
-# The same idea as ours in bare SQL: rank only those who have too many.
+# Our approach in bare SQL: rank only persons with too many records.
 TUNED = (
     "(WITH heavy AS (SELECT person FROM '{0}' GROUP BY person HAVING count(*) > 2) "
     "SELECT place, sector, ownership FROM '{0}' ANTI JOIN heavy USING (person) UNION ALL "
@@ -45,7 +45,7 @@ def codes(n: int, width: int) -> list[str]:
 
 
 def jobs(path: Path, rows: int) -> None:
-    """Synthetic jobs: Pareto place sizes, about 0.73 persons a job, written in pieces."""
+    """Synthetic jobs: Pareto place sizes, about 0.73 persons per job, written in pieces."""
     rng = np.random.default_rng(7)
     dictionaries = [pa.array(codes(PLACES, 5)), pa.array(codes(SECTORS, 2)), pa.array(codes(OWNERS, 1))]
     schema = pa.schema([("person", pa.int64()), *((name, pa.dictionary(pa.int32(), pa.string())) for name in BY)])
@@ -79,17 +79,17 @@ def release(
             "tables": [{"name": "jobs", "method": "counts", "by": BY, "epsilon": "1.5"}],
         }
         keys = FileKeyStore(folder / "keys")
-        made = discreet.release(spec, ledger=ledger, keys=keys, session=session).run(folder / name)
+        published = discreet.release(spec, ledger=ledger, keys=keys, session=session).run(folder / name)
         rows = pq.read_metadata(folder / name / "jobs.parquet").num_rows
         if rows != PLACES * SECTORS * OWNERS:
             raise RuntimeError(f"{rows} rows published")
-        return made
+        return published
 
     return run
 
 
 def once(folder: Path, unit: Any, ledger: Path) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     release(folder, unit, discreet.ledger(ledger), count(1000))()
 
 

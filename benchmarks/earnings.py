@@ -1,8 +1,8 @@
 """An earnings release end to end against DuckDB's bare binned GROUP BY: `python -m benchmarks.earnings --json`.
 
 Programmes (4,000) × cohorts (5) = 20,000 cells of 21 bins, three percentiles with their limits: read, bin, tabulate,
-reserve, protect, make, write, commit, publish. The floor counts the same bins by the same columns, and does nothing
-else. Further figures: with two more levels, and our estimator; a person's records limited to two.
+reserve, protect, post-process, write, commit, publish. The floor only counts the same bins by the same columns. Further
+figures: with two more levels, and our estimator; a person's records limited to two.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def spec(folder: Path, name: str, unit: Any, **more: Any) -> dict[str, Any]:
                 "groups": str(folder / "programmes.csv"),
                 "columns": ["institution", "cipcode"],
                 "coarser": {"school": ["institution"], "field": ["cipcode"]},
-                "provenance": "made up",
+                "provenance": "synthetic",
             },
             "grad_cohort": {"values": codes(COHORTS, 4)},
         },
@@ -102,17 +102,17 @@ def release(folder: Path, unit: Any, ledger: Ledger, numbers: Any, **more: Any) 
     def run() -> object:
         name = f"r{next(numbers)}"
         keys = FileKeyStore(folder / "keys")
-        made = discreet.release(spec(folder, name, unit, **more), ledger=ledger, keys=keys).run(folder / name)
+        published = discreet.release(spec(folder, name, unit, **more), ledger=ledger, keys=keys).run(folder / name)
         rows = pq.read_metadata(folder / name / "earnings.parquet").num_rows
         if rows != INSTITUTIONS * FIELDS * COHORTS:
             raise RuntimeError(f"{rows} rows published")
-        return made
+        return published
 
     return run
 
 
 def once(folder: Path, unit: Any, ledger: Path, number: int) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     release(folder, unit, discreet.ledger(ledger), count(number))()
 
 

@@ -66,11 +66,11 @@ def release(folder: Path, ledger: Ledger, numbers: Any, workload: str, joined: b
     def run() -> object:
         name = f"r{next(numbers)}"
         declared = specfile.build(spec(workload, joined, name), folder)
-        made = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
-        files = [folder / name / file for file in made.tables[0].files if file.endswith(".parquet")]
-        if sum(pq.read_metadata(file).num_rows for file in files) != made.tables[0].cells:
+        published = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
+        files = [folder / name / file for file in published.tables[0].files if file.endswith(".parquet")]
+        if sum(pq.read_metadata(file).num_rows for file in files) != published.tables[0].cells:
             raise RuntimeError("not every cell was published")
-        return made
+        return published
 
     return run
 
@@ -97,13 +97,13 @@ def floor(folder: Path, workload: str, joined: bool = False) -> Callable[[], obj
 
 
 def ledger_of(folder: Path) -> Ledger:
-    found = discreet.ledger(folder / "ledger.sqlite")
-    set_budget(found, "jobs", epsilon="1000000", unit=UNIT)
-    return found
+    ledger = discreet.ledger(folder / "ledger.sqlite")
+    set_budget(ledger, "jobs", epsilon="1000000", unit=UNIT)
+    return ledger
 
 
 def once(folder: Path, workload: str) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     release(folder, discreet.ledger(folder / "ledger.sqlite"), count(10_000 + int(workload[1:])), workload)()
 
 

@@ -2,8 +2,8 @@
 
 A release of national size from records: institution × degree × family × cohort × year into 20 sectors × 51 states and
 one cell without a job. Timed from the reservation to the last written file; the whole release beside it. The correction
-is compared with the loop that A.3.2 prints, compiled, on the same groups in the same run, and with that loop over a
-list of the non-zero cells, which is the first thing to improve.
+is compared with the loop printed in PSEO Technical Appendices, A.3.2, compiled, on the same groups in the same run, and
+with that loop over a list of the non-zero cells, the obvious first optimisation.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from discreet_studies.pseo.national import CELLS, National, national
 
 SEED = 7
 PIECE = 4096  # groups
-SAMPLE = 2000  # groups that the literal loop corrects, too
-MEMORY = "512MB"  # for DuckDB's tables: a national file is larger than what it may hold
+SAMPLE = 2000  # groups that are also corrected by the literal loop
+MEMORY = "512MB"  # for DuckDB's tables: a national file exceeds it
 COLUMNS = ("institution", "degree_level", "cip2", "grad_cohort", "years_after")
 SECTOR_CODES, STATE_CODES = [sector.code for sector in SECTORS], [state.code for state in STATES]
 RATE = Fraction(3, 2)
 
 
 def world(folder: Path, groups: int) -> None:
-    """Records of everybody, and the public lists and controls."""
+    """All records, and the public lists and controls."""
     country = national(groups, SEED)
     lists = [pa.array(country.codes[column]) for column in COLUMNS]
     ends = [pa.array([*SECTOR_CODES, "ZZ"]), pa.array([*STATE_CODES, "Z"])]
@@ -97,7 +97,7 @@ def spec(folder: Path, name: str) -> dict[str, Any]:
                 "groups": str(folder / "groups.csv"),
                 "columns": list(COLUMNS),
                 "coarser": {"home": ["home"], "school_family": ["institution", "cip2"]},
-                "provenance": "made up",
+                "provenance": "synthetic",
             },
             "industry": {"values": SECTOR_CODES},
             "state": {"values": STATE_CODES},
@@ -148,8 +148,8 @@ def once(folder: Path, name: str) -> None:
 
 
 def against_literal(groups: int) -> Result:
-    """The correction alone, on one core, beside the loop as printed: given their random numbers, and with making them
-    (ours by AES in counter mode, the loop's by NumPy's generator)."""
+    """The correction alone, on one core, against the loop as printed: with random numbers given, and including their
+    generation (ours by AES in counter mode, the loop's by NumPy's generator)."""
     country = national(groups, SEED)
     sample = min(SAMPLE, groups)
     flows = country.counts(0, sample)
@@ -160,7 +160,7 @@ def against_literal(groups: int) -> Result:
     np.add.at(industry, families, noisy[:, :-1].reshape(sample, len(SECTOR_CODES), -1).sum(axis=2))
     controls = Controls.of(country.economy.hires, country.economy.employment, industry, Fraction(1))
     homes = country.home[country.keys[:sample, 0]].astype(np.int64)
-    asked = GroupControls(controls, homes, families, RATE)
+    group_controls = GroupControls(controls, homes, families, RATE)
     rule = RULES["published"]
     wanted = rule.words_needed(noisy)
     weights = np.stack([1 / controls.slowness(h, f) for h, f in zip(homes, families, strict=True)])
@@ -171,7 +171,7 @@ def against_literal(groups: int) -> Result:
     uniforms = generator.random(int(starts[-1]))
     times = best_of(
         {
-            "ours": lambda: rule.correct(noisy, asked, words, places),
+            "ours": lambda: rule.correct(noisy, group_controls, words, places),
             "literal": lambda: literal(noisy, weights, uniforms, starts),
             "listed": lambda: listed(noisy, weights, uniforms, starts),
             "words": lambda: group_words(stream, np.arange(sample), wanted),
@@ -202,12 +202,12 @@ def measure(arguments: Namespace) -> Result:
             peak_rss_of(world, folder, groups)
         peak = peak_rss_of(once, folders[large], "peak")
         release(folders[small], "warm")
-        found = {groups: [release(folder, f"r{i}") for i in range(2)] for groups, folder in folders.items()}
-    best = {groups: min(runs) for groups, runs in found.items()}
+        timings = {groups: [release(folder, f"r{i}") for i in range(2)] for groups, folder in folders.items()}
+    best = {groups: min(runs) for groups, runs in timings.items()}
     cells = large * CELLS
     return {
         "ns_per_cell": round(best[large][0] / cells * 1e9, 3),
-        "release_ns_per_cell": round(min(whole for _, whole, _ in found[large]) / cells * 1e9, 3),
+        "release_ns_per_cell": round(min(whole for _, whole, _ in timings[large]) / cells * 1e9, 3),
         **against_literal(large),
         "growth_4x": round(best[large][0] / best[small][0], 3),
         "groups": large,

@@ -27,7 +27,7 @@ import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine import open_engine
-from discreet.engine.spans import bound
+from discreet.engine.spans import fingerprint_table
 from discreet.methods.hypercube.kernel import CubeKernel, CubeNoise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
@@ -95,7 +95,7 @@ def built(folder: Path, weighted: bool) -> Callable[[], object]:
         with open_engine(release.engine) as engine:
             records = read_records(engine, release, [method], None, counted=not weighted)
             reading = reading_of(engine, release, [method], records, secret)
-            cells = bound(engine, method.tabulate(reading)[0].open_confidential(), method.spans[0])
+            cells = fingerprint_table(engine, method.tabulate(reading)[0].open_confidential(), method.spans[0])
             noise = CubeNoise(CELLS, method.design.count_distribution, method.design.total_distribution)
             kernel, seen = CubeKernel("cube", noise), 0
             for batch in engine.gather(cells.table, cells.spans, kernel, secret):
@@ -114,15 +114,15 @@ def released(folder: Path, numbers: Any, weighted: bool = False) -> Callable[[],
         name = f"cube-{next(numbers)}"
         keys = FileKeyStore(folder / "keys")
         ledger = discreet.ledger(folder / "ledger.sqlite")
-        made = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
+        published = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
         shutil.rmtree(folder / name)  # room for the next
-        return made
+        return published
 
     return run
 
 
 def once(folder: Path) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     released(folder, count(1000))()
 
 

@@ -1,12 +1,12 @@
 """Raking against `ipfn` and plain NumPy: `python -m benchmarks.rake --json`. One thread.
 
-`vs_ipfn`, `vs_numpy`: 002's cube (17,280 cells, ten one-way margins), perturbed, ten cycles each; checks, measured
-gaps and all else that `rake` does are in our time, and their results must equal ours. `growth_10x`: seconds of a cube
-of `rows` cells (`--size full`: ten times as many) over those of ten cubes of a tenth in a row: 1 is linear; both
-with six one-way margins and five cycles. Beyond 1 is what memory costs where a tenth fits into the processor's caches.
-`peak_rss_mib`: of a process that only makes and rakes the larger cube, itself of `cube_mib`; `idle_rss_mib`: of one
-that does the same with 10^6 cells. `seconds_1000`: so many times noise from the key stream at ε=7, cap 1, added to 182
-cases, and ten cycles.
+`vs_ipfn`, `vs_numpy`: the cube of Li & Krenzke 2020 (17,280 cells, ten one-way margins), perturbed, ten cycles each;
+checks, measured gaps and all else that `rake` does are in our time, and their results must equal ours. `growth_10x`:
+seconds of a cube of `rows` cells (`--size full`: ten times as many) over those of ten cubes of a tenth in a row: 1 is
+linear; both with six one-way margins and five cycles. Beyond 1 is what memory costs where a tenth fits into the
+processor's caches. `peak_rss_mib`: of a process that only generates and rakes the larger cube, itself of `cube_mib`;
+`idle_rss_mib`: of one that does the same with 10^6 cells. `seconds_1000`: 1,000 times noise from the key stream at ε=7,
+cap 1, added to 182 cases, and ten cycles.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from discreet.post.cubes.margins import Margin
 
 Floats = NDArray[np.float64]
 SHAPE, CASES, CYCLES = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2), 182, 10
-LAW = DiscreteLaplace(Fraction(7), 1)
+DISTRIBUTION = DiscreteLaplace(Fraction(7), 1)
 ROWS, FULL, LARGE_CYCLES = 10_000_000, 10, 5  # FULL times as many
 TENS = (10, 10, 10, 10, 10)  # all axes of a large cube but the first
 
 
 def survey() -> Floats:
-    """002's evaluation: 182 cases in 17,280 cells, every code of every variable among them."""
+    """The evaluation of Li & Krenzke 2020, §4: 182 cases in 17,280 cells, every code of every variable among them."""
     rng = np.random.default_rng(182)
     codes = [rng.choice(n, CASES, p=np.arange(n, 0, -1) / (n * (n + 1) / 2)) for n in SHAPE]
     cells = np.ravel_multi_index(codes, SHAPE)
@@ -63,7 +63,7 @@ def plain(cube: Floats, targets: list[Floats]) -> Floats:
 
 
 def large(cells: int) -> tuple[Floats, list[Margin], list[Floats]]:
-    """A cube of so many cells, and margins that another one has."""
+    """A cube with this many cells, and the margins of another cube."""
     shape = (cells // prod(TENS), *TENS)
     margins = [Margin.over(shape, [i]) for i in range(len(shape))]
     cube = np.random.default_rng(7).random(cells)
@@ -79,7 +79,7 @@ def rake_large(cells: int) -> RakedCube:
 def simulate(cases: Floats, margins: list[Margin], targets: list[Floats], runs: int) -> None:
     stream = ReleaseKey.simulation("benchmark").stream("rake", "cube", b"", "noise")
     for run in range(runs):
-        noise = LAW.draw(stream, run * cases.size, cases.size)
+        noise = DISTRIBUTION.draw(stream, run * cases.size, cases.size)
         rake(cases.reshape(-1) + noise, margins, targets, tolerance=0, cycles=CYCLES)
 
 
@@ -91,16 +91,16 @@ def measure(arguments: Namespace) -> Result:
     margins = [Margin.over(SHAPE, [i]) for i in range(len(SHAPE))]
     targets = [margin.add_up(cases) for margin in margins]
     stream = ReleaseKey.simulation("benchmark").stream("rake", "cube", b"", "noise")
-    cube = cases + LAW.draw(stream, 0, cases.size).reshape(SHAPE)
+    cube = cases + DISTRIBUTION.draw(stream, 0, cases.size).reshape(SHAPE)
 
     def ours() -> RakedCube:
         return rake(cube, margins, targets, tolerance=0, cycles=CYCLES)
 
-    made = ours()
-    if made.cycles != CYCLES:
+    raked = ours()
+    if raked.cycles != CYCLES:
         raise RuntimeError("not all cycles were run")
     for name, other in {"ipfn": theirs(cube, targets), "NumPy": plain(cube, targets)}.items():
-        if not np.allclose(made.values, other, rtol=1e-6, atol=1e-6):
+        if not np.allclose(raked.values, other, rtol=1e-6, atol=1e-6):
             raise RuntimeError(f"{name} finds another cube")
     best = best_of({"ours": ours, "ipfn": lambda: theirs(cube, targets), "numpy": lambda: plain(cube, targets)}, 20)
     thousand = seconds(lambda: simulate(cases, margins, targets, 1000))

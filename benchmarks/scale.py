@@ -33,27 +33,27 @@ def name(times: int) -> str:
 def on_duckdb(folder: Path) -> Result:
     """Seconds of the release and of DuckDB's bare GROUP BY, at each size."""
     ledger = _ledger(folder / "d.sqlite")
-    numbers, found = count(), {}
+    numbers, result = count(), {}
     for times in SIZES:
         sql = f"SELECT {', '.join(BY)}, count(*) FROM '{folder / name(times)}' GROUP BY ALL"
         best = best_of(
             {"ours": release(folder, "record", ledger, numbers, name(times)), "floor": query(sql)}, rounds=ROUNDS
         )
-        found |= {f"duckdb_seconds_{times}x": best["ours"], f"duckdb_floor_seconds_{times}x": best["floor"]}
-    return {**found, "duckdb_rss_mib": peak_rss_mib()}
+        result |= {f"duckdb_seconds_{times}x": best["ours"], f"duckdb_floor_seconds_{times}x": best["floor"]}
+    return {**result, "duckdb_rss_mib": peak_rss_mib()}
 
 
 def on_spark(folder: Path, memory: str) -> Result:
     """The same on a cluster, with the memory of the driver and of the workers."""
-    from discreet.engine.spark.session import started
+    from discreet.engine.spark.session import start_session
     from discreet.spec import SparkEngineSpec
 
     ledger = _ledger(folder / "s.sqlite")
-    numbers, found = count(), {}
-    with cluster(folder / "cluster", workers=2, cores=1, memory=memory) as made:
-        os.environ |= {"SPARK_CONF_DIR": str(made.settings), "SPARK_LOCAL_IP": "127.0.0.1"}
+    numbers, result = count(), {}
+    with cluster(folder / "cluster", workers=2, cores=1, memory=memory) as spark:
+        os.environ |= {"SPARK_CONF_DIR": str(spark.settings), "SPARK_LOCAL_IP": "127.0.0.1"}
         (folder / "local").mkdir()
-        with started(SparkEngineSpec(spark=made.master), folder / "local") as session:
+        with start_session(SparkEngineSpec(spark=spark.master), folder / "local") as session:
             for times in SIZES:
                 path = str(folder / name(times))
 
@@ -62,12 +62,12 @@ def on_spark(folder: Path, memory: str) -> Result:
 
                 ours = release(folder, "record", ledger, numbers, name(times), session)
                 best = best_of({"ours": ours, "floor": floor}, rounds=ROUNDS)
-                found |= {f"spark_seconds_{times}x": best["ours"], f"spark_floor_seconds_{times}x": best["floor"]}
+                result |= {f"spark_seconds_{times}x": best["ours"], f"spark_floor_seconds_{times}x": best["floor"]}
             java = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-            found["driver_python_rss_mib"] = peak_rss_mib()
-            found["driver_java_rss_mib"] = _peak(java)
-            found["workers_rss_mib"] = sum(_peak(p) for e in made.executors() for p in (e, *_below(e)))
-    return found
+            result["driver_python_rss_mib"] = peak_rss_mib()
+            result["driver_java_rss_mib"] = _peak(java)
+            result["workers_rss_mib"] = sum(_peak(p) for e in spark.executors() for p in (e, *_below(e)))
+    return result
 
 
 def _ledger(path: Path) -> Any:
@@ -100,12 +100,12 @@ def _apart(run: Callable[..., Result], *arguments: Any) -> Result:
 
 def measure(arguments: Namespace) -> Result:
     rows, memory = (8_000_000, "4g") if arguments.size == "full" else (arguments.rows, "2g")
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         for times in SIZES:
             jobs(folder / name(times), rows * times)
-        found = {**_apart(on_duckdb, folder), **_apart(on_spark, folder, memory)}
-    time: dict[str, float] = {key: float(value) for key, value in found.items()}
+        results = {**_apart(on_duckdb, folder), **_apart(on_spark, folder, memory)}
+    time: dict[str, float] = {key: float(value) for key, value in results.items()}
     costs = {times: time[f"spark_seconds_{times}x"] / time[f"spark_floor_seconds_{times}x"] for times in SIZES}
     ratios = {
         "duckdb_growth_16x": time["duckdb_seconds_16x"] / time["duckdb_seconds_1x"],

@@ -32,7 +32,7 @@ from discreet.synth.atlas import atlas, write_atlas
 Floats = NDArray[np.float64]
 ROWS, CELLS = 20_000_000, 70_000
 FULL = 5  # times as many of both
-AT, SHARE, SOME = 0.25, 0.05, 60  # cells that are fitted again
+AT, SHARE, SOME = 0.25, 0.05, 60  # number of cells that are refitted
 CORNERS = [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)]
 SPEC: dict[str, Any] = {
     "asset": "children",
@@ -71,11 +71,11 @@ def release(folder: Path, numbers: Any) -> Callable[[], object]:
         name = f"r{next(numbers)}"
         declared = specfile.build({"release": name, **SPEC}, folder)
         ledger = discreet.ledger(folder / "ledger.sqlite")
-        made = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
-        files = [folder / name / file for file in made.tables[0].files if file.endswith(".parquet")]
-        if sum(pq.read_metadata(file).num_rows for file in files) != made.tables[0].cells:
+        published = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
+        files = [folder / name / file for file in published.tables[0].files if file.endswith(".parquet")]
+        if sum(pq.read_metadata(file).num_rows for file in files) != published.tables[0].cells:
             raise RuntimeError("not every cell was published")
-        return made
+        return published
 
     return run
 
@@ -123,10 +123,10 @@ def measure(arguments: Namespace) -> Result:
         whole = min(seconds(release(folder, numbers)) for _ in range(1 if times > 1 else 2))
         fewer_rows = seconds(release(world(Path(name) / "rows", rows // 4, cells), numbers))
         fewer_cells = seconds(release(world(Path(name) / "cells", rows, cells // 4), numbers))
-    made = atlas(arguments.rows, arguments.cells, lean=True)
-    order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
-    columns = [made.parent_rank[order], made.kid_rank[order]]
-    sizes = made.tracts.size[made.tracts.size > 0]
+    children = atlas(arguments.rows, arguments.cells, lean=True)
+    order = np.lexsort((children.kid_rank, children.parent_rank, children.tract))
+    columns = [children.parent_rank[order], children.kid_rank[order]]
+    sizes = children.tracts.size[children.tracts.size > 0]
     starts = np.append(0, np.cumsum(sizes))
     rank = Variable("rank", 0.0, 1.0)
     kinds = {
@@ -149,9 +149,9 @@ def measure(arguments: Namespace) -> Result:
         result[f"{kind}_us_a_cell"] = round(1e6 * best["ours"] / SOME, 2)
         result[f"refit_{kind}_us_a_cell"] = round(1e6 * best["refit"] / SOME, 1)
         ours = statistic.local(mine, own, errors=False).sensitivity
-        found = np.array([refits(x, y, peers[kind]) for x, y in some])
-        if not (ours >= found * (1 - 1e-9)).all():
-            raise RuntimeError("a refit moved further than the exact maximum")
+        refitted = np.array([refits(x, y, peers[kind]) for x, y in some])
+        if not (ours >= refitted * (1 - 1e-9)).all():
+            raise RuntimeError("a refit changes more than the exact maximum")
     everything = best_of({"all": lambda: kinds["exact"].local(columns, starts, errors=True)}, 2)["all"]
     return {
         "seconds": round(whole, 2),

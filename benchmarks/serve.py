@@ -79,43 +79,43 @@ def released(folder: Path, rows: int) -> Path:
 def questions(many: int) -> list[TableQuery]:
     """Two to four variables; half are limited to some codes of another."""
     rng = np.random.default_rng(3)
-    found = []
+    queries = []
     for i in range(many):
         names = rng.permutation(list(SIZES)).tolist()
         ways = 2 + i % 3
         limit = names[ways]
-        kept = tuple(sorted(rng.permutation(codes(limit))[: max(1, SIZES[limit] // 2)].tolist()))
-        where = ((limit, kept),) if i % 2 else ()
-        found.append(TableQuery(tuple((name, ()) for name in sorted(names[:ways])), where))
-    return found
+        selected = tuple(sorted(rng.permutation(codes(limit))[: max(1, SIZES[limit] // 2)].tolist()))
+        where = ((limit, selected),) if i % 2 else ()
+        queries.append(TableQuery(tuple((name, ()) for name in sorted(names[:ways])), where))
+    return queries
 
 
 # --- the same sums, by DuckDB and by the server -------------------------------------------------------------------
 
 
-def by_duckdb(source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection) -> Callable[[], object]:
+def by_duckdb(source: str, queries: list[TableQuery], connection: duckdb.DuckDBPyConnection) -> Callable[[], object]:
     def run() -> object:
-        for question in asked:
+        for question in queries:
             names = ", ".join(question.shown)
             tests = " AND ".join(f"list_contains(?, {name})" for name, _ in question.where) or "TRUE"
             sql = f"SELECT {names}, sum(count) FROM {source} WHERE {tests} GROUP BY {names} ORDER BY {names}"
-            connection.execute(sql, [list(kept) for _, kept in question.where]).fetchnumpy()
+            connection.execute(sql, [list(codes) for _, codes in question.where]).fetchnumpy()
         return None
 
     return run
 
 
-def by_answer(served: ServerContext, asked: list[TableQuery]) -> Callable[[], object]:
+def by_answer(served: ServerContext, queries: list[TableQuery]) -> Callable[[], object]:
     table = served.catalogue.table("cube")
 
     def run() -> object:
-        return [len(table.answer(question, served.config.max_cells)) for question in asked]
+        return [len(table.answer(question, served.config.max_cells)) for question in queries]
 
     return run
 
 
-def by_app(served: ServerContext, asked: list[TableQuery]) -> Callable[[], object]:
-    app, links = create_app(served), [link(question).encode() for question in asked]
+def by_app(served: ServerContext, queries: list[TableQuery]) -> Callable[[], object]:
+    app, links = create_app(served), [link(question).encode() for question in queries]
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -136,16 +136,16 @@ def by_app(served: ServerContext, asked: list[TableQuery]) -> Callable[[], objec
 
 
 def same_sums(
-    served: ServerContext, source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection
+    served: ServerContext, source: str, queries: list[TableQuery], connection: duckdb.DuckDBPyConnection
 ) -> None:
     """What is compared must be the same."""
     table = served.catalogue.table("cube")
-    for question in asked[:20]:
+    for question in queries[:20]:
         names = ", ".join(question.shown)
-        kept = [list(codes) for _, codes in question.where]
+        selected = [list(codes) for _, codes in question.where]
         tests = " AND ".join(f"list_contains(?, {name})" for name, _ in question.where) or "TRUE"
         sql = f"SELECT sum(count) FROM {source} WHERE {tests} GROUP BY {names} ORDER BY {names}"
-        theirs = connection.execute(sql, kept).fetchnumpy()
+        theirs = connection.execute(sql, selected).fetchnumpy()
         ours = table.answer(question, served.config.max_cells).numbers["estimate"]
         if not np.allclose(ours, np.asarray(next(iter(theirs.values())), float)):
             raise RuntimeError("the sums differ")
@@ -206,15 +206,15 @@ def crowds(out: Path, links: list[str], requests: int) -> Result:
         asyncio.run(crowd(port, links, 8, min(WARM, requests)))
         pid = process.pid or 0
         before = rss_mib(pid)
-        found: Result = {"rps": {}, **{f"p{p}_ms": {} for p in PERCENTILES}, "errors": 0}
+        result: Result = {"rps": {}, **{f"p{p}_ms": {} for p in PERCENTILES}, "errors": 0}
         for clients, share in CLIENTS.items():
             rps, times, errors = asyncio.run(crowd(port, links, clients, max(clients, round(requests * share))))
-            found["rps"][str(clients)] = round(rps, 1)
+            result["rps"][str(clients)] = round(rps, 1)
             for p in PERCENTILES:
-                found[f"p{p}_ms"][str(clients)] = round(float(np.percentile(times, p)) * 1e3, 2)
-            found["errors"] += errors
+                result[f"p{p}_ms"][str(clients)] = round(float(np.percentile(times, p)) * 1e3, 2)
+            result["errors"] += errors
         return {
-            **found,
+            **result,
             "page_after_seconds": round(ready, 2),
             "rss_mib": round(before, 1),
             "rss_growth_mib": round(rss_mib(pid) - before, 1),
@@ -229,30 +229,30 @@ def measure(arguments: Namespace) -> Result:
         folder = Path(name)
         out = released(folder, arguments.records)
         served = ServerContext(TableCatalogue.of([out]), ROOMY)
-        asked = questions(arguments.questions)
+        queries = questions(arguments.questions)
         parquet = f"read_parquet('{next(out.glob('cube*.parquet'))}')"
         with duckdb.connect() as connection:
-            same_sums(served, parquet, asked, connection)
+            same_sums(served, parquet, queries, connection)
             connection.execute(f"CREATE TABLE loaded AS SELECT * FROM {parquet}")
             best = best_of(
                 {
-                    "duckdb": by_duckdb(parquet, asked, connection),
-                    "duckdb_loaded": by_duckdb("loaded", asked, connection),
-                    "answer": by_answer(served, asked),
-                    "app": by_app(served, asked),
+                    "duckdb": by_duckdb(parquet, queries, connection),
+                    "duckdb_loaded": by_duckdb("loaded", queries, connection),
+                    "answer": by_answer(served, queries),
+                    "app": by_app(served, queries),
                 },
                 rounds=3,
             )
-        each = {f"{name}_ms": round(seconds / len(asked) * 1e3, 3) for name, seconds in best.items()}
+        each = {f"{name}_ms": round(seconds / len(queries) * 1e3, 3) for name, seconds in best.items()}
         return {
             "cells": CELLS,
             "variables": len(SIZES),
-            "questions": len(asked),
+            "questions": len(queries),
             **each,
             "cost_vs_duckdb": round(best["app"] / best["duckdb"], 3),
             "answer_vs_duckdb": round(best["answer"] / best["duckdb"], 3),
             "cost_vs_duckdb_loaded": round(best["app"] / best["duckdb_loaded"], 3),
-            **crowds(out, [link(question) for question in asked], arguments.requests),
+            **crowds(out, [link(question) for question in queries], arguments.requests),
         }
 
 

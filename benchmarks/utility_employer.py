@@ -1,7 +1,8 @@
-"""L1 errors beside input noise infusion (003, Figure 1): `python -m benchmarks.utility_employer --json`.
+"""L1 errors relative to input noise infusion (Haney et al. 2017, Figure 1): `python -m benchmarks.utility_employer
+--json`.
 
 Workload 1 is place × sector × ownership. α = .1 and ε = 2, truncation at ε = 4 for every θ. Errors are expected ones,
-in closed form; noise infusion's are the mean of 20 publications. Its s and t are ours: an agency's are secret.
+in closed form; noise infusion's are the mean of 20 publications. Its s and t are our choice: an agency's are secret.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ def name(row: Ratio) -> str:
 
 def measure(arguments: Namespace) -> Result:
     jobs = FULL if arguments.size == "full" else arguments.rows
-    made = tabulated_frame(jobs, arguments.seed, OURS)
+    world = tabulated_frame(jobs, arguments.seed, OURS)
     grid = MechanismGrid((ALPHA,), (EPSILON, FOUR))
-    rows = [row for row in ratios(made, 1, grid) if wanted(row)]
+    rows = [row for row in ratios(world, 1, grid) if wanted(row)]
 
     def column(stratum: str, cells: str) -> dict[str, float]:
         return {name(row): round(row.ratio, 4) for row in rows if (row.stratum, row.cells) == (stratum, cells)}
 
-    found = column(ALL, OCCUPIED)
+    l1 = column(ALL, OCCUPIED)
     return {
-        "l1_ratio": {mechanism: ratio for mechanism, ratio in found.items() if mechanism != INFUSION},
+        "l1_ratio": {mechanism: ratio for mechanism, ratio in l1.items() if mechanism != INFUSION},
         "l1_ratio_all_cells": column(ALL, EVERY),
         "l1_ratio_by_stratum": {stratum: column(stratum, OCCUPIED) for stratum in PARTS[1:]},
-        "pareto_over_printed_laplace": round(found["laplace-pareto"] / found["smooth-laplace-printed"], 4),
-        "least_truncated": min(ratio for mechanism, ratio in found.items() if mechanism.startswith(TRUNCATED)),
-        "one_job": found[GEOMETRIC],
+        "pareto_over_printed_laplace": round(l1["laplace-pareto"] / l1["smooth-laplace-printed"], 4),
+        "least_truncated": min(ratio for mechanism, ratio in l1.items() if mechanism.startswith(TRUNCATED)),
+        "one_job": l1[GEOMETRIC],
         "s": float(OURS.s),
         "t": float(OURS.t),
         "shape": OURS.shape,
         "infusion_mean_abs": round(next(row.infusion for row in rows), 3),
-        "cells_with_establishments": int(made.occupied.sum()),
-        "cells": made.frame.cells,
-        "establishments": len(made.frame),
+        "cells_with_establishments": int(world.occupied.sum()),
+        "cells": world.frame.cells,
+        "establishments": len(world.frame),
         "rows": jobs,
     }
 

@@ -1,4 +1,4 @@
-"""`--json` prints one JSON object and nothing else on standard output, whatever a library has to say meanwhile."""
+"""`--json` prints only one JSON object on standard output, whatever libraries print meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-TALKATIVE = """
+PRINTING_WORKLOAD = """
 import multiprocessing, os, sys
 import duckdb
 from benchmarks._measure import front
@@ -33,7 +33,7 @@ def measure(arguments):
         connection.sql("SELECT count(*) FROM range(2000000) a(i) WHERE md5(i::VARCHAR) < 'a'").fetchall()
     return {"rows": arguments.rows}
 
-front("A workload that talks.", measure, rows=7)
+front("A workload that prints.", measure, rows=7)
 """
 
 
@@ -50,18 +50,18 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_else_is_printed() -> None:
-    done = ran("-c", TALKATIVE, "--json", "--rows", "5")
-    assert done.stdout.count("\n") == 1
-    assert json.loads(done.stdout)["rows"] == 5
-    for said in ("printed", "left in a buffer", "by a shell", "written by a child", "100%"):
-        assert said in done.stderr
+    process = ran("-c", PRINTING_WORKLOAD, "--json", "--rows", "5")
+    assert process.stdout.count("\n") == 1
+    assert json.loads(process.stdout)["rows"] == 5
+    for text in ("printed", "left in a buffer", "by a shell", "written by a child", "100%"):
+        assert text in process.stderr
 
 
 def test_a_table_is_printed_without_it() -> None:
-    assert ["rows", "7"] in [line.split() for line in ran("-c", TALKATIVE).stdout.splitlines()]
+    assert ["rows", "7"] in [line.split() for line in ran("-c", PRINTING_WORKLOAD).stdout.splitlines()]
 
 
-def test_a_real_one() -> None:
+def test_a_real_benchmark() -> None:
     found = json.loads(ran("-m", "benchmarks.counts", "--json", "--rows", "2000", "--rounds", "1").stdout)
     assert (found["rows"], found["cells"]) == (2000, 72_000)
     assert found["cost_vs_floor"] > 0

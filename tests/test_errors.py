@@ -1,4 +1,4 @@
-"""One short hierarchy of refusals, each with what, where and what to do."""
+"""One hierarchy of exceptions, each with what, where and what to do."""
 
 import ast
 import inspect
@@ -20,7 +20,7 @@ words = st.text(min_size=1).filter(str.strip)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_error_is_a_refusal_with_a_reason_to_exist(kind: type[DiscreetError]) -> None:
+def test_every_error_is_a_refusal_with_a_docstring(kind: type[DiscreetError]) -> None:
     assert issubclass(kind, DiscreetError)
     assert kind.__doc__
     error = kind("is wrong", where="tables[0]", do="mend it")
@@ -36,7 +36,7 @@ def test_parts_may_be_missing() -> None:
 
 @distributions
 @given(words, words, words)
-def test_the_text_contains_every_part(what: str, where: str, do: str) -> None:
+def test_the_message_contains_every_part(what: str, where: str, do: str) -> None:
     text = str(DiscreetError(what, where=where, do=do))
     assert text.startswith(f"{where}: {what}. ")
     assert text.endswith(f"{do[1:]}.")

@@ -1,18 +1,18 @@
-"""A file that one at a time holds, also while its holders keep making and removing it."""
+"""Exclusive lock files, also while processes keep creating and removing them."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from discreet.filelock import held
+from discreet.filelock import try_lock
 
 
-def test_of_many_who_wait_one_at_a_time_holds_it(tmp_path: Path) -> None:
+def test_of_many_who_wait_one_at_a_time_has_the_lock(tmp_path: Path) -> None:
     inside, most = [0], [0]
 
     def work(_: int) -> bool:
-        with held(tmp_path / "x.lock", wait=20) as free:
+        with try_lock(tmp_path / "x.lock", wait=20) as free:
             inside[0] += 1
             most[0] = max(most[0], inside[0])
             inside[0] -= 1
@@ -24,8 +24,8 @@ def test_of_many_who_wait_one_at_a_time_holds_it(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
-    with held(tmp_path / "x.lock") as first, held(tmp_path / "x.lock") as second:
+def test_without_waiting_a_second_lock_fails(tmp_path: Path) -> None:
+    with try_lock(tmp_path / "x.lock") as first, try_lock(tmp_path / "x.lock") as second:
         assert (first, second) == (True, False)
-    with held(tmp_path / "x.lock") as again:
+    with try_lock(tmp_path / "x.lock") as again:
         assert again

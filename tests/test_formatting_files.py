@@ -35,7 +35,7 @@ def test_no_text_is_a_formula_and_each_is_read_back(text: str) -> None:
 
 
 @given(texts, texts)
-def test_two_texts_stay_two(one: str, other: str) -> None:
+def test_guarding_is_injective(one: str, other: str) -> None:
     assert (guarded(one) == guarded(other)) == (one == other)
 
 

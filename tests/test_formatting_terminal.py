@@ -1,5 +1,5 @@
-"""What is printed shows every character, in any encoding, and is never endless. All that the command line prints goes
-one way."""
+"""Printed text shows every character, in any encoding, and is never too long. The command line prints through one
+function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\u202egnp.exe\u200b\x9b1m\r\nforged
 
 
 @pytest.mark.parametrize("character", DANGEROUS, ids=ascii)
-def test_what_does_more_than_stand_there_is_shown_by_its_number(character: str) -> None:
+def test_invisible_characters_are_escaped(character: str) -> None:
     found = visible(f"a{character}b")
     assert found.isprintable()
     assert character not in found

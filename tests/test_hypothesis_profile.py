@@ -1,4 +1,4 @@
-"""Drawn examples are the same in every run: one profile file says so, and no test says otherwise."""
+"""Hypothesis examples are the same in every run: set in one profile file, and overridden by no test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two lock files: the base is a part of all, both are what `pyproject.toml` asks for, and all is what is installed."""
+"""Two lock files: the base is a subset of all, both satisfy `pyproject.toml`, and the environment is what is locked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is suppressed is named: nowhere in the package does `suppress` take every error there is."""
+"""Suppressed exceptions are named: `suppress` never takes every exception."""
 
 from __future__ import annotations
 

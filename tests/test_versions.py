@@ -1,4 +1,4 @@
-"""Everything that is read again says its format; another version is refused in one line, and never half understood."""
+"""Every file that is read back states its format; another version is refused in one line, never partly understood."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
             opened(folder)
         assert str(caught.value) == (
             f"{folder}: is in format '{found}', and this version of discreet reads 'discreet-manifest/2' alone. "
-            "Make it again with this version, or read it with the version that wrote it."
+            "Produce it again with this version, or read it with the version that wrote it."
         )
 
 

@@ -1,4 +1,4 @@
-"""The same as the command line, from Python: on a YAML file, or on a frame and a dictionary."""
+"""The Python API: the same as the command line, on a YAML file, or on a frame and a dictionary."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.formatting import Observer, silent
 from discreet.noise.keystore import KeyStore
 from discreet.privacy.exact import as_refusal
+from discreet.privacy.guarantee import Neighbours, Unit
 from discreet.privacy.ledger.events import Budget, LedgerKind
 from discreet.privacy.ledger.ledger import Clock, Ledger, now
 from discreet.privacy.ledger.store import open_store
 from discreet.spec import Release, loader, parse_budget_unit
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from discreet.engine.audit import Audit
+    from discreet.engine.frames import Frames
     from discreet.pipeline.plan import Plan
+    from discreet.pipeline.run import ReleaseJob
     from discreet.publish.manifest import Manifest
+
+Declaration: TypeAlias = Mapping[str, object]  # the keys of release.yaml
+ExactNumber: TypeAlias = str | int | Fraction  # never a float
+UnitDeclaration: TypeAlias = str | Mapping[str, object] | Unit  # "record", {"person": "person_id"}, …
 
 
 def ledger(place: str | Path, clock: Clock = now) -> Ledger:
@@ -31,15 +40,15 @@ def set_budget(
     ledger: Ledger,
     asset: str,
     *,
-    epsilon: str | Fraction,
-    unit: Any,
-    delta: str | Fraction = "0",
-    neighbours: str = "add-remove",
+    epsilon: ExactNumber,
+    unit: UnitDeclaration,
+    delta: ExactNumber = "0",
+    neighbours: Neighbours = "add-remove",
     start: str | None = None,
     end: str | None = None,
     kind: LedgerKind = "real",
 ) -> None:
-    """Set an asset's budget; begins the ledger if there is none."""
+    """Set the privacy budget of an asset; begins the ledger if there is none."""
     with as_refusal("budget"):
         budget = Budget.model_validate(
             {
@@ -55,22 +64,22 @@ def set_budget(
             }
         )
     if not ledger.store.exists():
-        ledger.create(kind, exist_ok=True)  # somebody else may be beginning it, too
-    ledger.fits(ledger.chain(), simulated=kind == "simulation")
+        ledger.create(kind, exist_ok=True)  # another process may begin it at the same time
+    ledger.refuse_other_kind(ledger.chain(), simulated=kind == "simulation")
     ledger.set_budget(budget)
 
 
 def release(
-    spec: str | Path | Mapping[str, Any],
+    spec: str | Path | Declaration,
     *,
-    frame: Any = None,
+    frame: Frames | None = None,
     ledger: Ledger | str | Path | None = None,
     keys: KeyStore | None = None,
-    session: Any = None,
+    session: SparkSession | None = None,
 ) -> OpenRelease:
-    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame, or by one
-    for each name of a dictionary, the records first. With a Spark `session` it runs there, and `frame` may be a
-    DataFrame of that session."""
+    """A release from a YAML file or a dictionary; `frame` replaces its source by a frame, or by one for each name of a
+    dictionary, the records first. With a Spark `session` it runs there, and `frame` may be a DataFrame of that
+    session."""
     if isinstance(spec, Mapping):
         named = frame if isinstance(frame, Mapping) else {"frame": frame}
         data = {"source": dict.fromkeys(named, ""), **spec} if frame is not None else dict(spec)
@@ -83,10 +92,10 @@ def release(
     return OpenRelease(declared, frame, ledger.remembered_by(keys), keys, session or _session(frame))
 
 
-def _session(frame: Any) -> Any:
-    """The Spark session that a frame belongs to, or one of several."""
+def _session(frame: Frames | None) -> SparkSession | None:
+    """The Spark session that a frame belongs to, or the first one of several frames."""
     frames = list(frame.values()) if isinstance(frame, Mapping) else [frame]
-    return next((found for f in frames if (found := getattr(f, "sparkSession", None)) is not None), None)
+    return next((session for f in frames if (session := getattr(f, "sparkSession", None)) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -94,20 +103,20 @@ class OpenRelease:
     """A declared release with its ledger: plan, check, run, resume."""
 
     spec: Release
-    frame: Any
+    frame: Frames | None
     ledger: Ledger
     keys: KeyStore
-    session: Any = None
+    session: SparkSession | None = None
 
     def plan(self, *, trust: bool = False) -> Plan:
-        """What will leave, at what cost, with what error. Reads no confidential data, and runs a Python file that the
-        declaration names only if that is trusted."""
+        """Tables, privacy cost and expected error. Reads no confidential data, and runs a Python file that the
+        declaration names only if it is trusted."""
         from discreet.pipeline.plan import plan
 
         return plan(self.spec, self.ledger, trust=trust)
 
     def check(self) -> Audit:
-        """Confidential side: what the rules will drop or fold."""
+        """Confidential: how many records the declared rules will drop, clamp or recode to "other"."""
         from discreet.pipeline.check import check
 
         return check(self.spec, self.frame, self.session)
@@ -119,7 +128,7 @@ class OpenRelease:
         simulation: str | None = None,
         observe: Observer = silent,
     ) -> Manifest:
-        """Protect, publish, commit to the ledger."""
+        """Spend the privacy budget and publish."""
         from discreet.pipeline.run import run
 
         return run(self._job(str(out), observe), simulation)
@@ -130,7 +139,7 @@ class OpenRelease:
 
         return resume(self._job("", observe))
 
-    def _job(self, out: str, observe: Observer) -> Any:
+    def _job(self, out: str, observe: Observer) -> ReleaseJob:
         from discreet.pipeline.run import ReleaseJob
 
         return ReleaseJob(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe)

@@ -1,4 +1,4 @@
-"""One short hierarchy: what is wrong, where, and what to do about it.
+"""Exceptions. Each says what is wrong, where, and what to do.
 
 A message never contains a confidential value: no cell of a table, no field of a record, no count of records.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class DiscreetError(Exception):
-    """Any refusal. `what` happened, `where` (a spec path, a file, a ledger entry), what to `do`."""
+    """Base class: `what` is wrong, `where` (a path in the declaration, a file, a ledger entry), and what to `do`."""
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
         self.what, self.where, self.do = what, where, do
@@ -38,11 +38,11 @@ class ReleaseKeyError(DiscreetError):
 
 
 class SpecError(DiscreetError):
-    """A release specification that cannot be read as one."""
+    """A declaration of a release that is invalid."""
 
 
 class DomainError(DiscreetError):
-    """A domain that is not declared properly, or too large to number."""
+    """A domain that is declared incorrectly, or too large to number its cells."""
 
 
 class SourceError(DiscreetError):
@@ -50,27 +50,27 @@ class SourceError(DiscreetError):
 
 
 class EngineError(SourceError):
-    """Records that the engine could not compute with, even after they were cleaned."""
+    """Records that the engine could not process, even after they were cleaned."""
 
 
 class GuaranteeError(DiscreetError):
-    """Guarantees that do not compose, or that a method cannot give."""
+    """Guarantees that do not compose, or that a method does not support."""
 
 
 class LedgerError(DiscreetError):
-    """A ledger that is locked, broken, of the other kind, or asked for something impossible."""
+    """A ledger that is damaged or of the other kind, or an impossible request to it."""
 
 
 class LedgerUnavailable(LedgerError):
-    """A ledger that is locked or out of reach just now. Nothing was written to it."""
+    """A ledger that is locked or unreachable at present. Nothing was written to it."""
 
 
 class UnconfirmedWrite(LedgerUnavailable):
-    """The ledger went out of reach in the instant of a write: the entry may be there or not."""
+    """The ledger became unreachable during a commit: the entry may have been written or not."""
 
 
 class BudgetExceeded(LedgerError):
-    """The budget does not cover what was asked."""
+    """The privacy budget does not cover the cost of a release."""
 
 
 class PublishError(DiscreetError):
@@ -78,19 +78,19 @@ class PublishError(DiscreetError):
 
 
 class StoreUnavailable(PublishError):
-    """An object store that refuses, or is out of reach just now."""
+    """An object store that refuses access, or is unreachable at present."""
 
 
 class InvalidQuery(DiscreetError):
-    """A question that a published table cannot answer."""
+    """A query that a published table cannot answer."""
 
 
 class UnknownTable(InvalidQuery):
-    """A table or a list of codes that is not there."""
+    """A table or code list that is not in the catalogue."""
 
 
 class QueryTooLarge(InvalidQuery):
-    """A question with more cells than one answer may have. `offers` are variables to leave out, best first."""
+    """A query with more cells than one answer may have. `offers` are variables to leave out, best first."""
 
     def __init__(self, what: str, *, where: str, do: str, offers: Sequence[str] = ()) -> None:
         super().__init__(what, where=where, do=do)
@@ -98,7 +98,7 @@ class QueryTooLarge(InvalidQuery):
 
 
 class QueryRejected(DiscreetError):
-    """A query server has no answer: its `status`, and the `problem` in its words, such as what to ask instead."""
+    """A query server rejected a query: its HTTP `status`, and the `problem` document of the server."""
 
     def __init__(
         self, what: str, *, where: str, do: str = "", status: int = 0, problem: Mapping[str, Any] | None = None
@@ -108,4 +108,4 @@ class QueryRejected(DiscreetError):
 
 
 class ServerUnreachable(DiscreetError):
-    """A query server from which no answer came, or none that can be read."""
+    """A query server that did not answer, or not in a readable form."""

@@ -1,4 +1,4 @@
-"""A file that one process at a time holds. The kernel gives it back when its holder ends, however it ends."""
+"""Exclusive lock files. The kernel releases a lock when its holder ends, however it ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PAUSE = 0.02
 
 
 def acquire(path: Path) -> int | None:
-    """A handle that holds the file, which is made if need be; none if somebody else has it."""
+    """Lock a file, created if necessary; gives its handle, or None if another process has the lock."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        except FileNotFoundError:  # whoever made the folder has just taken it away again
+        except FileNotFoundError:  # the process that created the folder has just removed it
             continue
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -28,19 +28,19 @@ def acquire(path: Path) -> int | None:
         with suppress(FileNotFoundError):
             if path.stat().st_ino == os.fstat(handle).st_ino:
                 return handle
-        os.close(handle)  # its holder removed it between our two steps
+        os.close(handle)  # its holder removed it between the two steps
 
 
 def release(path: Path, handle: int) -> None:
-    """Remove the file, which nobody else can hold, and let go."""
-    with suppress(OSError):  # an empty file that nobody holds harms nobody
+    """Remove the file while it is locked, then release the lock."""
+    with suppress(OSError):  # an empty unlocked file does no harm
         path.unlink()
     os.close(handle)
 
 
 @contextmanager
-def held(path: Path, wait: float = 0) -> Iterator[bool]:
-    """Hold a file, waiting for it so many seconds; whether it was free."""
+def try_lock(path: Path, wait: float = 0) -> Iterator[bool]:
+    """Lock a file, waiting up to `wait` seconds; gives whether it was free."""
     until = time.monotonic() + wait
     while (handle := acquire(path)) is None and time.monotonic() < until:
         time.sleep(PAUSE)

@@ -1,12 +1,12 @@
-"""Texts for people: in words, on a terminal, in files that a spreadsheet opens; and how far something has come.
+"""Text output: on a terminal, in files that a spreadsheet opens; and progress.
 
-On a terminal, codes, names of files and values of records may hold anything: what would move the cursor, hide or turn
-other text is shown by its number, and nothing is too long, or in need of another encoding.
+On a terminal, codes, file names and values of records may hold anything: control and direction characters are escaped,
+long texts are shortened, and characters that the terminal's encoding lacks are replaced.
 
-In a file, no text is a formula, and every one can be read back. A text that begins with = + - @ (also in full width),
-a tab or the end of a line has an apostrophe before it; so has a text that begins with an apostrophe, or nobody could
-tell. A number such as −1 or +2.5 stays: it is no formula. So whoever reads a field that begins with an apostrophe takes
-that one away, and has the text.
+In a file, no text is a formula (no CSV injection), and every text can be recovered. A text that begins with = + - @
+(also in full width), a tab or a line end gets an apostrophe in front; so does a text that begins with an apostrophe, to
+keep the encoding invertible. A number such as −1 or +2.5 is no formula and stays. To read a field that begins with an
+apostrophe, remove it.
 
 >>> guarded("=1+1"), guarded("'s-Gravenhage"), guarded("-1"), guarded("01")
 ("'=1+1", "''s-Gravenhage", '-1', '01')
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def plural(n: int, noun: str, many: str = "") -> str:
-    """A number and its noun.
+    """A number with its noun.
 
     >>> plural(1, "table"), plural(2000, "category", "categories")
     ('1 table', '2,000 categories')
@@ -36,13 +36,13 @@ def plural(n: int, noun: str, many: str = "") -> str:
     return f"{n:,} {noun if n == 1 else many or noun + 's'}"
 
 
-MOST, LAST = 2_000, 500  # characters of a refusal, and how many of them are its end, which says what to do
-_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks without a width or of direction, halves of pairs, line ends
+MOST, LAST = 2_000, 500  # characters of a message, and how many of them are its end, which says what to do
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, zero-width and direction marks, surrogates, line ends
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    r"""A text as one line that shows every character.
+    r"""A text on one line, with every invisible character escaped.
 
     >>> visible("a\x1b[2Jb\n\u202ec")
     'a\\x1b[2Jb\\n\\u202ec'
@@ -61,7 +61,7 @@ def _shown(character: str) -> str:
 
 
 def cut(text: str) -> str:
-    """A text that somebody will read: of a very long one the beginning and the end."""
+    """A text for people: of a very long one, the beginning and the end."""
     if len(text) <= MOST:
         return text
     return f"{text[: MOST - LAST]} […{len(text) - MOST:,} characters left out…] {text[-LAST:]}"
@@ -76,20 +76,20 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def refuse(error: object) -> None:
-    """Print why something was refused."""
+    """Print an error message."""
     say(cut(visible(f"discreet: {error}")), err=True)
 
 
-Observer = Callable[[str, int, int], None]  # a step, how much of it is done, how much there is
+Observer = Callable[[str, int, int], None]  # step, done, total
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """An observer that says nothing."""
+    """An observer that prints nothing."""
 
 
 @contextmanager
 def progress() -> Iterator[Observer]:
-    """A bar a step on a terminal; a line a step elsewhere. Only steps and shares of public cells are shown."""
+    """A progress bar per step on a terminal, a line per step elsewhere. Shows only steps and shares of public cells."""
     if not sys.stderr.isatty():
         yield _by_lines()
         return
@@ -111,7 +111,7 @@ def progress() -> Iterator[Observer]:
 def _by_lines() -> Observer:
     def observe(step: str, done: int, total: int) -> None:
         if done == total:
-            with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
+            with suppress(OSError):  # the reader has gone: no reason to stop a release
                 say(f"{step}: done", err=True)
 
     return observe
@@ -123,17 +123,17 @@ _risky, _number = re.compile(_RISKY), re.compile(_NUMBER.removesuffix("$"))
 
 
 def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A text that no spreadsheet reads as a formula."""
     return f"'{text}" if _risky.match(text) and not _number.fullmatch(text) else text
 
 
 def unguarded(text: str) -> str:
-    """The text that was guarded. An apostrophe before a letter, as in files that others wrote, is part of the word."""
+    """The original of a guarded text. An apostrophe before a letter, as in files of others, is part of the text."""
     return text[1:] if text.startswith("'") and guarded(text[1:]) == text else text
 
 
 def guarded_column(texts: pa.Array) -> pa.Array:
-    """The same for a column of texts."""
+    """`guarded` for a column of texts."""
     import pyarrow.compute as pc
 
     risky = pc.match_substring_regex(texts, _RISKY)
@@ -144,7 +144,7 @@ def guarded_column(texts: pa.Array) -> pa.Array:
 
 
 def guarded_table(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-    """The same for a table, the names of its columns included: codes become plain texts, numbers stay numbers."""
+    """`guarded` for a table and its column names: codes become plain text, numbers stay numbers."""
     columns = [_plain(column) for column in table.columns]
     return type(table).from_arrays(columns, names=[guarded(name) for name in table.column_names])
 

@@ -1,4 +1,4 @@
-"""Locations as people write them: paths, object stores, PostgreSQL databases; and what may not stand in them."""
+"""Locations as users write them: paths, object stores, PostgreSQL databases; passwords in them are refused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 def as_path(where: str) -> str:
-    """A path of this machine, also if it is written as file://."""
+    """A local path, also if it is written as file://."""
     return where[7:] if where.lower().startswith("file://") else where
 
 
 def is_uri(where: str) -> bool:
-    """Whether this names an object store or HDFS (`s3://…`), not a path of this machine."""
-    found = _URI.match(where)
-    return found is not None and found[1].lower() != "file"
+    """Whether this names an object store or HDFS (`s3://…`), not a local path."""
+    match = _URI.match(where)
+    return match is not None and match[1].lower() != "file"
 
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -33,7 +33,7 @@ def is_postgres(place: str) -> bool:
 
 
 def holds_password(text: str) -> bool:
-    """Whether a connection string (URL or keywords) carries a secret; a file with it in clear would be read by others.
+    """Whether a connection string (URL or keywords) contains a password.
 
     >>> holds_password("postgresql://me:secret@db/x"), holds_password("host=db password = s"), holds_password("host=db")
     (True, True, False)
@@ -44,14 +44,14 @@ def holds_password(text: str) -> bool:
 
 
 def without_password(text: str) -> str:
-    """The same text; for fields of a spec."""
+    """The same text, refused if it contains a password; a validator of declarations."""
     if holds_password(text):
         raise ValueError(PASSWORD)
     return text
 
 
 def with_defaults(url: str, defaults: dict[str, str]) -> str:
-    """The URL with these parameters, where it does not set them itself.
+    """The URL with these parameters added, unless it sets them itself.
 
     >>> with_defaults("postgresql://db/x?sslmode=verify-full", {"sslmode": "prefer", "connect_timeout": "10"})
     'postgresql://db/x?sslmode=verify-full&connect_timeout=10'

@@ -1,4 +1,4 @@
-"""Which code this is: the version and a digest of what determines published bytes. A release key is bound to it."""
+"""Code version: the version number and a digest of all code that determines published bytes. Keys are bound to it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path, PurePosixPath
 
 __version__ = "0.1.0"
 
-# Folders and modules of these names, wherever they lie, read what is published, choose or invent what is not, or show
-# it: no run, resumption or recoding imports one of them.
+# Folders and modules of these names read published files, help to choose parameters, generate synthetic data or display
+# output: no run, resumption or recoding imports one of them.
 ASIDE = frozenset({"__main__", "assessment", "cli", "commands", "report", "serve", "synth", "utility"})
 SOURCES = frozenset({".py", ".csv", ".json", ".sql", ".toml", ".yaml"})
 
 
 def determines_bytes(path: PurePosixPath) -> bool:
-    """Whether this file of the package may have a part in what is published. What is new has, until it is named."""
+    """Whether this file of the package may affect published bytes. A new one does, until it is listed in `ASIDE`."""
     return path.suffix in SOURCES and ASIDE.isdisjoint(path.with_suffix("").parts)
 
 
 @cache
 def code_version() -> str:
-    """The version and a digest of every file that determines published bytes: an edited copy is another code."""
+    """The version and a digest of every file that determines published bytes: an edited copy is another version."""
     return _with_digest(determines_bytes)
 
 
 @cache
 def package_version() -> str:
-    """The version and a digest of every source file, also of those that only show what is published."""
+    """The version and a digest of every source file, also of those that only display output."""
     return _with_digest(lambda path: path.suffix in SOURCES)
 
 

@@ -1,4 +1,4 @@
-"""Papers made again on invented data: `discreet-studies reproduce PAPER --out DIR`, their numbers beside ours."""
+"""Reproductions of published papers on synthetic data, with their printed numbers next to ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAPERS = ("employer", "hypercube", "sensitivity")
 
 
 def reproduce(paper: str, out: Path, size: int | None, seed: int, observe: Observer) -> list[Path]:
-    """Run a paper's study and write its report into an empty folder; what was written, the report first."""
+    """Run a paper's study and write its report into an empty folder; returns the files written, the report first."""
     if paper not in PAPERS:
         raise ParameterError(f"no paper {paper!r}", where="reproduce", do=f"choose one of {', '.join(PAPERS)}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -1,4 +1,4 @@
-"""The small vocabulary that the studies' charts share, in Altair's words."""
+"""Altair helpers shared by the charts of the studies."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import altair as alt
 
 from discreet.report.plots import COLOURS, ends, log_axis
 
-SHADES = (*COLOURS, "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#999999")  # told apart by all eyes
+SHADES = (*COLOURS, "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#999999")  # distinguishable with any colour vision
 SOLID = [1, 0]
 Point = dict[str, Any]
 
 
-def in_order(values: Iterable[Any]) -> list[Any]:
-    """Each once, in the order in which they come first."""
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Distinct values in order of first appearance."""
     return list(dict.fromkeys(values))
 
 
 def log_y(field: str, title: str | None, values: Sequence[float]) -> Any:
-    """A logarithmic axis over all values."""
+    """A logarithmic y axis that covers all values."""
     return log_axis(alt.Y, field, title, *ends(values))
 
 
-def coloured(field: str, names: Sequence[str], shades: Sequence[str] = SHADES, **options: Any) -> alt.Color:
-    """A colour for each name, in this order."""
+def colour_of(field: str, names: Sequence[str], shades: Sequence[str] = SHADES, **options: Any) -> alt.Color:
+    """A colour encoding with one colour per name, in this order."""
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(names), range=list(shades)), sort=None, **options)
 
 
-def dashed(field: str, names: Sequence[str], dashes: Mapping[str, Sequence[int]], **options: Any) -> alt.StrokeDash:
-    """A dash for some names, solid lines for the others."""
+def dash_of(field: str, names: Sequence[str], dashes: Mapping[str, Sequence[int]], **options: Any) -> alt.StrokeDash:
+    """A dash encoding: dashes for some names, solid lines for the others."""
     scale = alt.Scale(domain=list(names), range=[list(dashes.get(name, SOLID)) for name in names])
     return alt.StrokeDash(f"{field}:N", scale=scale, **options)
 
 
 def panel(layers: Any, title: str, width: int, height: int, size: int = 12) -> Any:
-    """One of several pictures."""
+    """One panel of a chart."""
     return layers.properties(width=width, height=height, title=alt.TitleParams(title, fontSize=size))

@@ -1,4 +1,5 @@
-"""The harness of every study: numbers are measured once; tables, claims, figures and the report are made of them."""
+"""The harness of every study: numbers are computed once; tables, claims, figures and the report are derived from
+them."""
 
 from __future__ import annotations
 
@@ -18,18 +19,18 @@ Numbers = TypeVar("Numbers")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a study is by default and at least: children, jobs, runs."""
+    """Default and minimum size of a study, in children, jobs or runs."""
 
     what: str
     default: int
     least: int
-    unless: str  # what fewer are too few for
+    unless: str  # what a smaller size does not suffice for
     do: str = "give"
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart, and the rows that it shows: columns by name. Some charts have their data elsewhere."""
+    """A chart and the rows that it shows, with column names; none where the data are written elsewhere."""
 
     chart: Any
     columns: Sequence[str] = ()
@@ -37,13 +38,14 @@ class Drawing:
 
     @classmethod
     def of(cls, chart: Any, points: Sequence[Mapping[str, object]]) -> Drawing:
-        """Of points that have the same fields."""
+        """From points that have the same fields."""
         return cls(chart, tuple(points[0]) if points else (), [tuple(point.values()) for point in points])
 
 
 @dataclass(frozen=True)
 class Paper(Generic[Numbers]):
-    """A study of one paper. `facts` are values of its report's template; `further` gives or writes more files."""
+    """A study of one paper. `facts` are the values for the report's template; `further` returns or writes more
+    files."""
 
     name: str
     title: str
@@ -56,25 +58,27 @@ class Paper(Generic[Numbers]):
     further: Callable[[Numbers, Path], Mapping[str, str]] = lambda _, __: {}
 
     def reproduce(self, out: Path, size: int, seed: int, observe: Observer) -> list[Path]:
-        """Everything into an empty folder; what was written, the report first."""
+        """Write everything into an empty folder; returns the files written, the report first."""
         if size < self.size.least:
             do = f"{self.size.do} {self.size.least:,} or more, as in {self.size.default:,}"
             raise ParameterError(f"too few {self.size.what} for {self.size.unless}", where=self.size.what, do=do)
         return self.write(self.measure(size, seed, observe), out, observe)
 
-    def write(self, made: Numbers, out: Path, observe: Observer) -> list[Path]:
-        """The study's files."""
+    def write(self, numbers: Numbers, out: Path, observe: Observer) -> list[Path]:
+        """Write the study's files."""
         out.mkdir(parents=True, exist_ok=True)
-        drawings = self.figures(made)
+        drawings = self.figures(numbers)
         for done, (name, drawing) in enumerate(drawings.items(), 1):
             drawing.chart.config.aria = False  # a description of every point would be most of the file
             drawing.chart.save(str(out / f"{name}.svg"))
             observe("figures", done, len(drawings))
         files = {f"data/{name}.csv": as_csv(one.columns, one.rows) for name, one in drawings.items() if one.columns}
-        claims = self.claims(made)
-        rows = {**self.tables(made), **({"verdicts": claims} if claims else {})}
-        tables = {name: table(self.name, name, found) for name, found in rows.items()}
-        facts = {"title": self.title, "study": made, "claims": claims, **self.facts(made)}
-        written = write_report(out, self.title, blocks(self.name, tables, facts), files | dict(self.further(made, out)))
+        claims = self.claims(numbers)
+        rows = {**self.tables(numbers), **({"verdicts": claims} if claims else {})}
+        tables = {name: table(self.name, name, entries) for name, entries in rows.items()}
+        facts = {"title": self.title, "study": numbers, "claims": claims, **self.facts(numbers)}
+        written = write_report(
+            out, self.title, blocks(self.name, tables, facts), files | dict(self.further(numbers, out))
+        )
         observe("report", 1, 1)
         return written

@@ -1,4 +1,4 @@
-"""Noise of comparisons: nothing is charged for it, so it comes of simulation keys alone."""
+"""Noise of comparisons: no ledger is charged, so only simulation keys are accepted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from discreet.noise.stream import Stream
 
 
 def simulation_stream(key: ReleaseKey, table: str, about: bytes, purpose: str) -> Stream:
-    """The stream of one purpose of a comparison."""
+    """The noise stream for one purpose of a comparison."""
     if not key.simulated:
         raise ReleaseKeyError("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
     return key.stream("evaluate", table, about, purpose)

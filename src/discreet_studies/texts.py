@@ -1,4 +1,4 @@
-"""Texts of a study that are data: published numbers (CSV), tables' columns and claims (YAML), the report (Markdown)."""
+"""Texts of a study kept as data: printed numbers (CSV), table columns and claims (YAML), the report (Markdown)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from discreet.report.blocks import Block, Figure, Heading, Paragraph, Table
 from discreet.synth.lists import Entry, entries
 
 HERE = Path(__file__).parent
-NOTHING = 1e-6  # a number below it
+NOTHING = 1e-6  # smaller numbers are printed as 0
 
 
 def published(study: str, name: str, kind: type[Entry]) -> tuple[Entry, ...]:
-    """A table of the paper, as `STUDY/published/NAME.csv` has it."""
+    """A table of the paper, read from `STUDY/published/NAME.csv`."""
     return entries(name, kind, HERE / study / "published")
 
 
@@ -33,7 +33,7 @@ def definitions(study: str, name: str) -> dict[str, dict[str, str]]:
 
 
 def number(value: float) -> str:
-    """Three decimals, three digits where there is little; what is below a millionth is 0."""
+    """Three decimals, or three significant digits below 0.1; 0 below a millionth."""
     if isnan(value):
         return "–"
     if abs(value) < NOTHING:
@@ -44,7 +44,7 @@ def number(value: float) -> str:
 
 
 def short(value: float | Fraction) -> str:
-    """Three digits."""
+    """Three significant digits."""
     return f"{float(value):.3g}" if value < 1000 else f"{float(value):,.0f}"
 
 
@@ -57,8 +57,9 @@ FORMATS: Mapping[str, Callable[..., str]] = {
 }
 
 
-class Saying(Formatter):
-    """`str.format` of one row's fields, `#` being its place; with formats of our own, a dash for what is missing."""
+class RowFormatter(Formatter):
+    """`str.format` over one row's fields, where `#` is the row number; adds our own formats and a dash for missing
+    values."""
 
     def get_value(self, key: int | str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:  # noqa: ARG002
         row, place = args
@@ -73,38 +74,38 @@ class Saying(Formatter):
         return own(value) if own else format(value, format_spec)
 
 
-SAYING = Saying()
+ROW_FORMATTER = RowFormatter()
 
 
 def say(text: str, row: object, place: int = 0) -> str:
-    """A text with the fields of a row."""
-    return SAYING.vformat(text, (row, place), {})
+    """Fill a text with the fields of a row."""
+    return ROW_FORMATTER.vformat(text, (row, place), {})
 
 
 def table(study: str, name: str, rows: Iterable[object]) -> Table:
-    """Rows under the columns that `tables.yaml` declares. `*FIELD` stands for a column for each entry of that field."""
-    found = list(rows)
+    """Rows under the columns that `tables.yaml` declares. `*FIELD` expands to one column per entry of that field."""
+    entries = list(rows)
     heads: list[str] = []
-    lines: list[list[str]] = [[] for _ in found]
+    lines: list[list[str]] = [[] for _ in entries]
     for head, shown in definitions(study, "tables")[name].items():
         spread = head.removeprefix("*")
-        heads += [head] if spread == head else list(_entries(found[0], spread)) if found else []
-        for place, (row, line) in enumerate(zip(found, lines, strict=True), 1):
+        heads += [head] if spread == head else list(_entries(entries[0], spread)) if entries else []
+        for place, (row, line) in enumerate(zip(entries, lines, strict=True), 1):
             if spread == head:
                 line.append(say(shown, row, place))
             else:
-                line += [SAYING.format_field(value, shown) for value in _entries(row, spread).values()]
+                line += [ROW_FORMATTER.format_field(value, shown) for value in _entries(row, spread).values()]
     return Table(name, heads, lines)
 
 
 def _entries(row: object, field: str) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", SAYING.get_value(field, (row, 0), {}))
+    return cast("Mapping[str, object]", ROW_FORMATTER.get_value(field, (row, 0), {}))
 
 
 def blocks(study: str, tables: Mapping[str, Table], facts: Mapping[str, object]) -> list[Block]:
-    """`STUDY/report.md`, a template of Markdown. A paragraph `[NAME]` is the table of that name."""
+    """Render the Markdown template `STUDY/report.md`. A paragraph `[NAME]` is replaced by the table of that name."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    environment.filters["f"] = SAYING.format_field
+    environment.filters["f"] = ROW_FORMATTER.format_field
     text = environment.from_string((HERE / study / "report.md").read_text("utf-8")).render(facts)
     return [_block(" ".join(part.split("\n")), tables) for part in text.strip().split("\n\n") if part.strip()]
 

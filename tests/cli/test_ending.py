@@ -1,4 +1,4 @@
-"""A process that has read published files ends as it should: with its own status, and all of its output."""
+"""A process that has read published files ends with its own exit status and all of its output."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _kernels_travel() -> Iterator[None]:
 
 
 def records(rows: int = 2_000) -> pa.Table:
-    """Jobs with a group, an establishment, and two whole numbers."""
+    """Jobs with a group, an establishment, and two integers."""
     i = np.arange(rows)
     return pa.table(
         {
@@ -160,7 +160,7 @@ def test_two_level_grouping(engine: Engine, jobs: ibis.Table) -> None:
 
 @dataclass(frozen=True)
 class Noisy:
-    """The first pass: every cell with its noise, kept inside."""
+    """The first pass: every cell with its noise, stored on the confidential side."""
 
     areas: int
     schema = pa.schema([("cell", pa.int64()), ("industry", pa.int32()), ("noisy", pa.int64())])
@@ -219,7 +219,7 @@ def test_second_pass(engine: Engine, jobs: ibis.Table) -> None:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Least squares from exact sums, a cell a row."""
+    """Least squares from exact sums, one row per cell."""
 
     schema = pa.schema([("cell", pa.int64()), ("n", pa.int64()), ("slope", pa.float64())])
 
@@ -285,7 +285,7 @@ def _xy(x: int, y: int) -> int:
 
 @dataclass(frozen=True)
 class Digests:
-    """Whatever depends on all rows of a cell and on their order."""
+    """A digest of all rows of a cell and of their order."""
 
     schema = pa.schema([("cell", pa.int64()), ("rows", pa.int64()), ("digest", pa.string())])
 
@@ -302,7 +302,7 @@ def digest(wages: np.ndarray[Any, Any], hours: np.ndarray[Any, Any]) -> str:
 
 
 def test_raw_rows(engine: Engine, jobs: ibis.Table) -> None:
-    """Several rows a cell, in the order of their values, whichever column comes first."""
+    """Several rows per cell, in the order of their values, whichever column comes first."""
     hours = (_.y % 3 == 0).ifelse(_.y / 4, -_.bin / 8)
     table = jobs.select(wage=_.x % 5, hours=hours, cell=_.group)
     found = lines(engine.gather(table, Spans(GROUPS, 3), Digests()))
@@ -322,7 +322,7 @@ def test_raw_rows(engine: Engine, jobs: ibis.Table) -> None:
 
 @dataclass(frozen=True)
 class Visits:
-    """One row a span; looks at no row."""
+    """One row per span; reads none of its rows."""
 
     schema = pa.schema([("number", pa.int64()), ("first", pa.int64()), ("cells", pa.int64())])
 

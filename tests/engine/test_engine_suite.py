@@ -19,10 +19,10 @@ import pytest
 from discreet.domain import Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit
-from discreet.engine.intake.derived import Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, Identifier, Number
 from discreet.engine.intake.normalise import texts
 from discreet.engine.intake.stream import Intake
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Person, Record
@@ -69,7 +69,7 @@ def test_spark_is_the_one_asked_for(spark: Spark) -> None:
 @pytest.mark.core
 @pytest.mark.parametrize("method", ONE_OF_EACH)
 def test_published_bytes_of_one_table(bureau: Bureau, spark: Spark, method: str) -> None:
-    """What `make test` sees of the below: one table of every method that reads records."""
+    """The part of the test below that `make test` runs: one table of every method that reads records."""
     made, declared = one_of_each(bureau.folder, method)
     expected, found = made.published(declared), made.published(declared, spark.session)
     assert [name for name in expected if expected[name] != found.get(name)] == []
@@ -123,7 +123,7 @@ def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.Monke
 def test_published_bytes_of_jobs(
     tmp_path: Path, spark: Spark, monkeypatch: pytest.MonkeyPatch, cut: str, one_file: bool
 ) -> None:
-    """Three tables that are joined, with a worker listed twice, or one file; every unit that establishments have."""
+    """Three tables with lookups and a duplicate worker, or one file; every unit that establishments have."""
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
@@ -281,7 +281,7 @@ CODES: dict[str, list[str]] = {
 
 
 def hostile_spec(source: Path, unit: Any) -> dict[str, Any]:
-    """Four columns a table; numbers are padded in one of them."""
+    """Four columns per table; numbers are padded in one of them."""
     columns = list(CODES)
     domains = {f"d{i}": {"values": CODES[c], "column": c, "undeclared": "other"} for i, c in enumerate(columns)}
     domains["padded"] = {"values": ["00000", "00001", "00255", "-0001"], "column": "uint8", "width": 5}
@@ -296,7 +296,7 @@ def hostile_spec(source: Path, unit: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("entity", ["text", *(pytest.param(c, marks=pytest.mark.full) for c in ("uint64", "date"))])
 def test_hostile_values(bureau: Bureau, spark: Spark, entity: str) -> None:
-    """The same cells, and the same records kept of every entity, whatever the values are."""
+    """The same cells, and the same bounded records of every entity, for any values."""
     source = split(hostile(), bureau.folder / "hostile", 2)
     declared = hostile_spec(source, {"person": entity, "max_records": 2})
     expected, found = bureau.published(declared), bureau.published(declared, spark.session)
@@ -323,14 +323,14 @@ def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
     same from a frame of Spark, which reads the file with types of its own."""
     path, table = bureau.folder / "hostile.parquet", hostile()
     pq.write_table(table, path)
-    row, shown = Identifier("row", whole=True), {column: Shown(column, None) for column in CODES}
+    row, shown = Identifier("row", whole=True), {column: CodeText(column, None) for column in CODES}
     sizes = {c: Number(c) for c in ("float64", "float32", "uint64", "int64", "int8", "text")}
     intake = Intake((row, *shown.values(), *sizes.values()))
     names = [column.name for column in intake.columns[1:]]
 
     def look(engine: Engine, source: Any) -> tuple[dict[str, list[Any]], list[int]]:
-        read = engine.take_in(engine.open(source, Path(), intake.reads), intake)
-        ranked = engine.prioritised(read, names, "place", Secret(bytes(range(16))))
+        read = engine.ingest(engine.open(source, Path(), intake.reads), intake)
+        ranked = engine.with_priorities(read, names, "place", Secret(bytes(range(16))))
         rows = pa.Table.from_batches(list(engine.batches(ranked))).sort_by(row.name)
         return {name: rows[name].to_pylist() for name in names}, rows["place"].to_pylist()
 
@@ -423,7 +423,7 @@ def test_refusals(bureau: Bureau, engine: Engine) -> None:
 
 
 def test_ids_that_are_refused(bureau: Bureau, engine: Engine) -> None:
-    """By their type, whatever they are: real numbers, which were ids once, would merge two that are large."""
+    """By their type, whatever their values: floats, which were accepted as ids once, would merge large ones."""
     pq.write_table(hostile(), bureau.folder / "hostile.parquet")
     for column in ("float64", "float32", "nanoseconds", "time"):
         unit = Person(column=column, max_records=1)
@@ -438,7 +438,7 @@ def test_what_was_refused_and_is_read(bureau: Bureau, engine: Engine) -> None:
     for case, (_, column, expected) in READ.items():
         domain = declared_by(column)
         records = take_records(engine, FileSource(path=case), bureau.folder, [domain], Record())
-        kept = keep_records(engine, records.table, [domain], Record(), Secret(bytes(16)))
+        kept = bound_contributions(engine, records.table, [domain], Record(), Secret(bytes(16)))
         cells = dict(lines(engine, count_cells(engine, kept, domain)))
         assert [cells.get(i, 0) for i in range(2)] == expected, case
 
@@ -463,8 +463,8 @@ def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table], 
     assert rows == [{"i": 6, "t": "t6"}, {"i": 13, "t": "t6"}, {"i": 20, "t": "t6"}]
     # What is not stored can be read all the same: a join with a public table, and a keyed order.
     table = stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
-    public = engine.public(pa.table({"t": ["t1"], "label": ["one"]}))
-    joined = engine.prioritised(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
+    public = engine.load_table(pa.table({"t": ["t1"], "label": ["one"]}))
+    joined = engine.with_priorities(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
     found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
     assert [(r["i"], r["label"]) for r in found] == [(1, "one"), (8, "one")]
     assert found[0]["place"] == found[1]["place"]

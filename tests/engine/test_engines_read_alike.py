@@ -1,4 +1,4 @@
-"""Neighbouring records on both engines: the same bytes from each, and one record moves nobody else's cell."""
+"""Neighbouring data on both engines: the same bytes from each, and one record changes only its own cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two-level grouping against plain Python, on random registers: texts as they are, folded and padded codes, lookups."""
+"""Two-level grouping against plain Python, on random registers: texts, codes recoded or padded, lookups."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine, open_engine
-from discreet.engine.establishments import Establishments, Workforce, counted_with_sizes, counted_without_large
+from discreet.engine.establishments import Establishments, Workforce, count_jobs_with_sizes, count_jobs_without_large
 from discreet.engine.intake.derived import Number
-from discreet.engine.lookups import Records, take_in
+from discreet.engine.lookups import Records, ingest_tables
 from discreet.engine.tabulate import derived_columns
 from discreet.errors import SourceError
 from discreet.spec import FileSource
@@ -92,10 +92,10 @@ def jobs_of(
     base: Path = Path(),
     stored: bool = False,
 ) -> Establishments:
-    """Jobs, and tables that they are looked up in by these keys."""
+    """Jobs, and lookup tables with these keys."""
     scans = {name: engine.open(source, base) for name, source in sources.items()}
-    records = take_in(engine, scans, keys or {}, derived_columns([what.attributes]), "id")
-    return Establishments(records.stored(engine) if stored else records, "id")
+    records = ingest_tables(engine, scans, keys or {}, derived_columns([what.attributes]), "id")
+    return Establishments(records.store(engine) if stored else records, "id")
 
 
 def rows_of(engine: Engine, table: ibis.Table) -> dict[int, tuple[int, ...]]:
@@ -124,15 +124,15 @@ def test_every_cell_against_plain_python(form: str) -> None:
             jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}, stored=True)
             expected = by_hand(rows, what)
             some = {cell: (n, most) for cell, (n, most, _) in expected.items() if n}
-            assert rows_of(engine, jobs.counted(engine, what)) == some
+            assert rows_of(engine, jobs.job_counts(engine, what)) == some
             assert (
-                rows_of(engine, jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}).counted(engine, what))
+                rows_of(engine, jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}).job_counts(engine, what))
                 == some
             )
-            sized = counted_with_sizes(engine, jobs.workforce(engine, what), what.workers.cells)
+            sized = count_jobs_with_sizes(engine, jobs.workforce(engine, what), what.workers.cells)
             found = rows_of(engine, sized.select("cell", "n", "largest"))
             assert found == {cell: (n, size) for cell, (n, _, size) in expected.items()}
-            small = counted_without_large(engine, jobs.workforce(engine, what), what.workers.cells, 12)
+            small = count_jobs_without_large(engine, jobs.workforce(engine, what), what.workers.cells, 12)
             kept = {cell: (n, most) for cell, (n, most, _) in by_hand(rows, what, 12).items() if n}
             assert rows_of(engine, small) == kept
             assert kept != some
@@ -177,7 +177,7 @@ def test_lookups_neither_add_nor_drop_a_job(twice: bool) -> None:
             for what in FORMS.values():
                 jobs = jobs_of(engine, what, tables, {"workers": "worker", "w": "id"})
                 expected = {cell: (n, most) for cell, (n, most, _) in by_hand(known, what).items() if n}
-                assert rows_of(engine, jobs.counted(engine, what)) == expected
+                assert rows_of(engine, jobs.job_counts(engine, what)) == expected
 
 
 def coarse() -> Any:
@@ -186,7 +186,7 @@ def coarse() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["padded", "coarse"])
-def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: str) -> None:
+def test_texts_that_share_a_cell_are_added_up_before_taking_the_largest(kind: str) -> None:
     with open_engine("duckdb") as engine:
         rows = [{"id": 1, "place": "a"}] * 3 + [{"id": 1, "place": "b"}] * 4 + [{"id": 2, "place": "c"}] * 5
         by = coarse()
@@ -195,13 +195,13 @@ def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: 
             by = attribute("place", ["01", "02"], width=2)
         what = Workforce(Domain((by,)), Domain(()), Domain(()))
         jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)})
-        assert rows_of(engine, jobs.counted(engine, what)) == {0: (7, 7), 1: (5, 5)}
+        assert rows_of(engine, jobs.job_counts(engine, what)) == {0: (7, 7), 1: (5, 5)}
 
 
 @pytest.mark.parametrize("name", ["n", "largest", "cell", "discreet", "discreet_jobs", "discreet_n", "ID"])
 @pytest.mark.parametrize("joined", [False, True], ids=["one file", "joined"])
 def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
-    """A workplace column `n` must not be taken for the number of jobs."""
+    """A workplace column `n` must not be confused with the number of jobs."""
     with open_engine("duckdb") as engine:
         jobs = pa.table({"id": [1] * 40 + [2] * 7})
         listed = pa.table({"id": [1, 2], name: ["a", "b"]})
@@ -209,7 +209,7 @@ def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
         what = Workforce(Domain((by,)), Domain(()), Domain(()))
         sources = {"jobs": jobs, "w": listed} if joined else {"jobs": jobs.join(listed, "id")}
         found = jobs_of(engine, what, sources, {"w": "id"} if joined else {})
-        assert rows_of(engine, found.counted(engine, what)) == {0: (40, 40), 1: (7, 7)}
+        assert rows_of(engine, found.job_counts(engine, what)) == {0: (40, 40), 1: (7, 7)}
 
 
 @pytest.mark.parametrize("nulls", [0, 1])
@@ -226,8 +226,8 @@ def test_codes_that_are_no_number_are_missing_whatever_else_is_in_the_file(
     with open_engine("duckdb") as engine:
         place = Workforce(Domain((by,)), Domain(()), Domain(()))
         jobs = jobs_of(engine, place, source, base=tmp_path)
-        assert rows_of(engine, jobs.counted(engine, place)) == {1: (1, 1), 2: (2, 1)}
-        assert rows_of(engine, jobs_of(engine, only, source, base=tmp_path).counted(engine, only)) == {}
+        assert rows_of(engine, jobs.job_counts(engine, place)) == {1: (1, 1), 2: (2, 1)}
+        assert rows_of(engine, jobs_of(engine, only, source, base=tmp_path).job_counts(engine, only)) == {}
 
 
 NOWHERE = Workforce(Domain(()), Domain(()), Domain(()))
@@ -238,14 +238,14 @@ NOWHERE = Workforce(Domain(()), Domain(()), Domain(()))
 def test_ids_of_a_type_that_could_merge_two_are_refused_whatever_they_are(
     tmp_path: Path, kind: pa.DataType, values: list[float]
 ) -> None:
-    """Real numbers were ids as long as they were numbers; now their type alone refuses them, before any is read."""
+    """Floats were accepted as ids as long as they were numeric; now their type is refused before any is read."""
     if pa.types.is_decimal(kind):
         values = [value for value in values if not math.isnan(value)]
     pq.write_table(pa.table({"id": pa.array(values, pa.float64()).cast(kind)}), tmp_path / "jobs.parquet")
-    with open_engine("duckdb") as engine, pytest.raises(SourceError, match="says whom a record is about") as refused:
+    with open_engine("duckdb") as engine, pytest.raises(SourceError, match="is used as an identifier") as refused:
         jobs_of(engine, NOWHERE, {"jobs": FileSource(path="jobs.parquet")}, base=tmp_path)
     assert refused.value.where == "source jobs.parquet"
-    assert "as text or as whole numbers" in str(refused.value)
+    assert "as text or as 64-bit integers" in str(refused.value)
 
 
 IDS: dict[str, pa.Array] = {
@@ -263,7 +263,7 @@ IDS: dict[str, pa.Array] = {
 def test_ids_of_any_fit_type_are_told_apart(name: str) -> None:
     with open_engine("duckdb") as engine:
         jobs = jobs_of(engine, NOWHERE, {"jobs": pa.table({"id": IDS[name]})})
-        assert rows_of(engine, jobs.counted(engine, NOWHERE)) == {0: (4, 2)}
+        assert rows_of(engine, jobs.job_counts(engine, NOWHERE)) == {0: (4, 2)}
 
 
 def test_keys_are_matched_as_texts_where_a_table_has_texts(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_keys_are_matched_as_texts_where_a_table_has_texts(tmp_path: Path) -> No
     sources = {"jobs": FileSource(path="jobs"), "w": pa.table({"id": ["1", "2", "03", "01"], "place": list("abca")})}
     with open_engine("duckdb") as engine:
         jobs = jobs_of(engine, what, sources, {"w": "id"}, tmp_path)
-        assert rows_of(engine, jobs.counted(engine, what)) == {0: (4, 3), 1: (1, 1)}
+        assert rows_of(engine, jobs.job_counts(engine, what)) == {0: (4, 3), 1: (1, 1)}
 
 
 @pytest.mark.parametrize("other", [None, "other"])
@@ -293,8 +293,10 @@ def test_codes_of_columns_in_several_tables(engine: Engine, tmp_path: Path, othe
     pq.write_table(pa.Table.from_pylist(rows[:-1]).select(["worker", "sex"]), tmp_path / "workers.parquet")
     files = {name: FileSource(path=f"{name}.parquet") for name in ("jobs", "workers", "all")}
     apart = {name: files[name] for name in ("jobs", "workers")}
-    found = rows_of(engine, jobs_of(engine, what, apart, {"workers": "worker"}, tmp_path).counted(engine, what))
-    assert found == rows_of(engine, jobs_of(engine, what, {"all": files["all"]}, None, tmp_path).counted(engine, what))
+    found = rows_of(engine, jobs_of(engine, what, apart, {"workers": "worker"}, tmp_path).job_counts(engine, what))
+    assert found == rows_of(
+        engine, jobs_of(engine, what, {"all": files["all"]}, None, tmp_path).job_counts(engine, what)
+    )
     codes = Counter(lookup.get((row["place"], f"0{row['sex']}"), None if other is None else 3) for row in rows)
     assert {cell: n for cell, (n, _) in found.items()} == {c: n for c, n in codes.items() if c is not None}
 
@@ -308,7 +310,7 @@ def test_a_column_that_two_tables_have_is_refused(tmp_path: Path) -> None:
         scans = {
             k: engine.open(FileSource(path=f"{v}.parquet"), tmp_path) for k, v in (("jobs", jobs), ("others", others))
         }
-        return take_in(engine, scans, {"others": "id"}, map(Number, columns), None)
+        return ingest_tables(engine, scans, {"others": "id"}, map(Number, columns), None)
 
     with open_engine("duckdb") as engine:
         with pytest.raises(SourceError, match="'x' is in jobs and in others"):

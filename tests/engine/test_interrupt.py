@@ -1,4 +1,4 @@
-"""Ctrl-C while records are read: heard at once, whichever thread reads, and nothing is left running."""
+"""Ctrl-C while records are read: handled at once, whichever thread reads, and nothing is left running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READS = """
 import os, signal, threading, time
 import pyarrow as pa
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake.derived import Holds
+from discreet.engine.intake.derived import SampleCondition
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import Scan
 
@@ -28,7 +28,7 @@ def ctrl_c():
 try:
     with duckdb_engine() as engine:
         scan = Scan("source", {"v": frozenset([pa.float64()])}, [Endless() for _ in range(PIECES)])
-        table = engine.take_in(scan, Intake((Holds("v", 1),), counted=COUNTED))
+        table = engine.ingest(scan, Intake((SampleCondition("v", 1),), counted=COUNTED))
         threading.Thread(target=ctrl_c, daemon=True).start()
         engine.store(table)
 except KeyboardInterrupt:
@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_interrupt_is_heard_while_records_are_read(pieces: int, counted: bool) -> None:
-    """A source that never ends: without a thread of its own the query would never give the interpreter a turn."""
+    """A source that never ends: without its own thread the query would never release the interpreter."""
     code = READS.replace("PIECES", str(pieces)).replace("COUNTED", str(counted))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "heard []\n", done.stderr

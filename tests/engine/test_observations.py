@@ -1,4 +1,4 @@
-"""From records to observations: what becomes of each value, on both engines."""
+"""From records to observations: the treatment of each value, on both engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.observations import Observations
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Person, Record, Unit
@@ -32,7 +32,7 @@ DOMAIN = Domain((Attribute.flat("cell", ["a", "b", "c"], None, "cell", None, "")
 
 
 def rows(
-    engine: Engine, tmp_path: Path, *observed: Observed, unit: Unit | None = None, domain: Domain = DOMAIN
+    engine: Engine, tmp_path: Path, *observed: ObservedValue, unit: Unit | None = None, domain: Domain = DOMAIN
 ) -> list[tuple[float, ...]]:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     unit, source = unit or Record(), FileSource(path=str(tmp_path / "t.parquet"))
@@ -49,37 +49,37 @@ def rows(
 
 
 def test_clamped(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0))
+    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0))
     assert found == [(0, 0.25), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.75)]  # what is infinite is no number
     assert all(math.copysign(1, value) == 1 for _, value in found)  # no negative zero
 
 
 def test_dropped(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0, outside="drop"))
+    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, outside="drop"))
     assert found == [(0, 0.25), (0, 0.5), (1, 0.0), (1, 0.75)]
 
 
 def test_texts_and_decimals(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("t", "text", 0.0, 1.0), Observed("m", "money", 0.0, 1.0))
+    found = rows(engine, tmp_path, ObservedValue("t", "text", 0.0, 1.0), ObservedValue("m", "money", 0.0, 1.0))
     assert found == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
 
 
 def test_zeros_and_ones(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("w", "who", 0.0, 1.0, equals=("1", "4")))
+    found = rows(engine, tmp_path, ObservedValue("w", "who", 0.0, 1.0, equals=("1", "4")))
     assert found == [(0, 0.0)] * 3 + [(0, 1.0)] * 2 + [(1, 0.0), (1, 1.0)]
 
 
 def test_one_record_of_each_person(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0), unit=Person(column="who", max_records=1))
+    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0), unit=Person(column="who", max_records=1))
     assert len(found) == 3  # persons 1, 2 and 3: the record without a finite number takes nobody's place
     assert sum(value in (0.25, 0.5) for _, value in found) == 1
 
 
 def test_everything_in_one_cell(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0, ranked=True), domain=Domain(()))
+    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, ranked=True), domain=Domain(()))
     assert [value for _, value in found] == [0.0, 0.1, 0.2, 0.25, 0.5, 0.75, 2.0]
 
 
 @pytest.mark.parametrize("unit", [Record()])
 def test_a_record_without_a_declared_code_is_dropped(engine: Engine, tmp_path: Path, unit: Record) -> None:
-    assert {cell for cell, *_ in rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0), unit=unit)} == {0, 1}
+    assert {cell for cell, *_ in rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0), unit=unit)} == {0, 1}

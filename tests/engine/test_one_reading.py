@@ -1,4 +1,4 @@
-"""A release reads every source once: whatever changes meanwhile, all its tables are of the same records."""
+"""A release reads every source once: even if the source changes meanwhile, all tables are of the same records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HIDDEN = {"strong": STRONG, "weak": WEAK, "whole": WHOLE}
 
 @dataclass(frozen=True)
 class Live:
-    """A piece of a source that somebody changes right after it was read, and a diary of who read it."""
+    """A piece of a source that changes right after it was read, and a log of its readings."""
 
     piece: Piece
     name: str
@@ -47,7 +47,7 @@ class Live:
 
 @pytest.fixture
 def diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where it is written what is read, by this process and by workers."""
+    """The log of what is read, by this process and by workers."""
     path, scan = tmp_path / "diary", parquet.scan
 
     def live(paths: Sequence[Path], where: str) -> Scan:
@@ -93,9 +93,7 @@ METHODS = ["counts", "earnings", "flows", "sensitivity", "hypercube"]
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [pytest.param("record", marks=pytest.mark.full), None], ids=["record", "person"])
-def test_all_tables_of_a_method_and_one_alone_are_of_one_reading(
-    bureau: Bureau, diary: Path, method: str, unit: Any
-) -> None:
+def test_all_tables_of_a_method_are_of_one_reading(bureau: Bureau, diary: Path, method: str, unit: Any) -> None:
     every = declared(bureau, method, unit)
     for given in (every["tables"], every["tables"][:1], every["tables"][-1:]):
         bureau.published({**every, "tables": given})
@@ -167,7 +165,7 @@ def test_an_engine_refuses_to_read_a_source_again(engine: Engine, tmp_path: Path
         first(table)
         with pytest.raises(EngineError, match=r"source a\.parquet: would be read a second time"):
             list(engine.batches(table.group_by("a").aggregate(n=table.count())))
-    ranked = engine.prioritised(opened(), ("a",), "place", Secret(bytes(16)))
+    ranked = engine.with_priorities(opened(), ("a",), "place", Secret(bytes(16)))
     assert sum(batch.num_rows for batch in engine.batches(ranked)) == 2
     with pytest.raises(EngineError, match="would be read a second time"):
         list(engine.batches(ranked))

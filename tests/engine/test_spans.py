@@ -1,4 +1,4 @@
-"""Spans cover a table once; what a span is made of, and its fingerprint, do not depend on how rows arrive."""
+"""Spans partition a table; their rows and fingerprints do not depend on how rows are split into batches."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_no_batch_is_empty_and_none_crosses_a_border(content: Rows, at: list[int
 
 
 def test_rows_are_read_only_as_far_as_needed() -> None:
-    """One batch beyond the border at most: memory is bounded by the batch."""
+    """At most one batch beyond the limit: memory is bounded by the batch."""
     read: list[int] = []
 
     def source() -> Iterator[pa.RecordBatch]:
@@ -191,8 +191,8 @@ def test_real_numbers_have_fingerprints_bit_by_bit(values: list[float], at: list
     ids=str,
 )
 def test_only_numbers_in_every_row_have_a_fingerprint(column: pa.Array) -> None:
-    """Under a null lie bytes that say nothing."""
-    with pytest.raises(EngineError, match="whole or real numbers in every row"):
+    """The bytes of a null are undefined."""
+    with pytest.raises(EngineError, match="integers or floating-point numbers without nulls"):
         mark(pa.RecordBatch.from_arrays([column], names=["x"]))
 
 
@@ -241,8 +241,8 @@ def test_the_kernel_that_takes_fingerprints_can_be_sent_to_a_worker() -> None:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a kernel is given: its span, the rows it looks at, and the first word of its noise."""
+class KernelInputs:
+    """Reports what a kernel is given: its span, the rows it reads, and the first word of its noise."""
 
     looks: int
     schema = pa.schema([("span", pa.int64()), ("cells", pa.string()), ("word", pa.uint64())])
@@ -258,7 +258,7 @@ def test_a_kernel_sees_each_span_once_with_its_rows_and_noise() -> None:
     secret, done = Secret(bytes(range(32))), []
     with duckdb_engine() as engine:
         table = on(engine, content[::-1])
-        told = engine.gather(table, Spans(9, 2), Told(9), secret, lambda *step: done.append(step))
+        told = engine.gather(table, Spans(9, 2), KernelInputs(9), secret, lambda *step: done.append(step))
         stream = Stream.from_secret(secret.expose())
         expected = [
             (number, cells, stream.block(2 * number)[0])
@@ -266,16 +266,16 @@ def test_a_kernel_sees_each_span_once_with_its_rows_and_noise() -> None:
         ]
         assert joined(told) == expected
         assert done == [(i, 5) for i in range(1, 6)]
-        kept = engine.map(table, Spans(9, 2), Told(9), secret)
+        kept = engine.map(table, Spans(9, 2), KernelInputs(9), secret)
         assert joined(engine.batches(kept.order_by("span"))) == expected
-        without = engine.map(table, Spans(9, 2), Told(9))
+        without = engine.map(table, Spans(9, 2), KernelInputs(9))
         assert [row[2] for row in joined(engine.batches(without))] == [None] * 5
 
 
 def test_what_a_kernel_does_not_look_at_is_not_the_next_ones() -> None:
     content: Rows = [(i, 0) for i in range(10)]
     with duckdb_engine() as engine:
-        told = joined(engine.gather(on(engine, content), Spans(10, 4), Told(0)))
+        told = joined(engine.gather(on(engine, content), Spans(10, 4), KernelInputs(0)))
         assert told == [(0, "[]", None), (1, "[]", None), (2, "[]", None)]
-        told = joined(engine.gather(on(engine, content), Spans(10, 4), Told(1)))
+        told = joined(engine.gather(on(engine, content), Spans(10, 4), KernelInputs(1)))
         assert [row[1] for row in told] == ["[0, 1, 2, 3]", "[4, 5, 6, 7]", "[8, 9]"]

@@ -1,4 +1,4 @@
-"""The relational work against plain Python, on clean and on hostile records."""
+"""Tabulation against plain Python, on clean and on hostile records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.domain.bins import Bins
-from discreet.engine.derived_values import Binned
+from discreet.engine.derived_values import BinnedValue
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.normalise import texts
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
@@ -38,7 +38,7 @@ def tabulate(
     table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
     with duckdb_engine() as engine:
         source = take_records(engine, table, Path(), [domain], unit, counted=counted).table
-        kept = keep_records(engine, source, [domain], unit, Secret(key))
+        kept = bound_contributions(engine, source, [domain], unit, Secret(key))
         return {
             cell: n
             for batch in engine.batches(count_cells(engine, kept, domain))
@@ -69,7 +69,7 @@ def test_records_are_counted_as_by_hand(rows: Rows) -> None:
 
 @given(records, st.integers(1, 4))
 @engine_settings
-def test_one_person_moves_the_table_by_at_most_max_records(rows: Rows, k: int) -> None:
+def test_one_person_changes_the_table_by_at_most_max_records(rows: Rows, k: int) -> None:
     """The sensitivity that the noise is scaled to, on neighbouring data: with and without one person."""
     unit = Person(column="who", max_records=k)
     everyone = tabulate(rows, unit)
@@ -87,12 +87,12 @@ def test_nobody_loses_records_within_the_bound(rows: Rows) -> None:
     assert tabulate(rows, Person(column="who", max_records=100)) == brute(named)
 
 
-def test_exactly_max_records_are_kept_of_those_who_have_more() -> None:
+def test_exactly_max_records_are_used_of_those_who_have_more() -> None:
     rows: Rows = [("p", "x", str(i % 3 + 1)) for i in range(50)] + [("q", "y", "1")]
     assert sum(tabulate(rows, Person(column="who", max_records=7)).values()) == 8
 
 
-def test_the_choice_depends_on_the_key_and_not_on_the_order() -> None:
+def test_the_selection_depends_on_the_key_and_not_on_the_order() -> None:
     rows: Rows = [("p", a, b) for a in ("x", "y") for b in ("1", "2", "3")]
     unit = Person(column="who", max_records=3)
     assert tabulate(rows, unit) == tabulate(rows[::-1], unit)
@@ -100,8 +100,8 @@ def test_the_choice_depends_on_the_key_and_not_on_the_order() -> None:
     assert len(choices) > 3
 
 
-def test_the_choice_is_fair() -> None:
-    """Over many persons each of six distinct records is kept equally often: 400·3/6 = 200 times, ± 5 sd."""
+def test_the_selection_is_uniform() -> None:
+    """Over many persons each of six distinct records is sampled equally often: 400·3/6 = 200 times, ± 5 sd."""
     rows: Rows = [(f"p{i}", a, b) for i in range(400) for a in ("x", "y") for b in ("1", "2", "3")]
     counts = tabulate(rows, Person(column="who", max_records=3))
     assert sum(counts.values()) == 1200
@@ -109,7 +109,7 @@ def test_the_choice_is_fair() -> None:
     assert len(set(counts.values())) > 1
 
 
-def test_records_that_every_table_drops_take_nobodys_place() -> None:
+def test_records_that_every_table_drops_displace_no_others() -> None:
     rows: Rows = [("p", "x", "1")] * 2 + [("p", "undeclared", "1")] * 6 + [("q", None, "1")] * 9
     assert tabulate(rows, Person(column="who", max_records=2)) == {0: 2}
 
@@ -119,13 +119,13 @@ def test_numbers_are_padded_to_codes() -> None:
     for values in ([1, 10, 123, 2], [1.0, 10.0, 123.0, 1.5], ["1", "10", "123", "0"]):
         with duckdb_engine() as engine:
             table = take_records(engine, pa.table({"a": values}), Path(), [Domain((state,))], Record()).table
-            rows = keep_records(engine, table, [Domain((state,))], Record(), Secret(KEY))
+            rows = bound_contributions(engine, table, [Domain((state,))], Record(), Secret(KEY))
             (batch,) = engine.batches(count_cells(engine, rows, Domain((state,))))
             assert batch.column(1).to_pylist() == [1, 1, 1]
 
 
 def test_equal_text_in_other_columns_is_another_record() -> None:
-    """The content that is ranked is encoded without ambiguity: ("1", "11") is not ("11", "1")."""
+    """The ranked text of a record is unambiguous: ("1", "11") is not ("11", "1")."""
     both = Domain(tuple(ValuesDomain(values=["1", "11"]).attributes(n, Path())[0] for n in ("a", "b")))
     seen = set()
     for i in range(16):
@@ -177,16 +177,16 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
     declared = Domain(tuple(ValuesDomain(values=[text or "nan", "inf"], undeclared="drop").attributes("x", Path())))
     with duckdb_engine() as engine:
         table = take_records(engine, pa.table({"x": codes}), Path(), [declared], Record()).table
-        rows = keep_records(engine, table, [declared], Record(), Secret(KEY))
+        rows = bound_contributions(engine, table, [declared], Record(), Secret(KEY))
         found = [n for batch in engine.batches(count_cells(engine, rows, declared)) for n in batch["cell"].to_pylist()]
         assert found == ([] if text is None else [0])
 
 
 def test_a_record_is_useful_if_any_bin_has_it() -> None:
-    """Two tables with samples of their own: a record that only one of them has is not useless to both."""
+    """Two tables with different samples: a record in only one of them is not useless."""
     bins = Bins((0, 10, 20))
     made = [
-        Binned(name, "v", bins, (SampleRule(column="v", at_least=least).holds,))
+        BinnedValue(name, "v", bins, (SampleRule(column="v", at_least=least).holds,))
         for name, least in (("x", 15), ("y", 1000))
     ]
     domains = [histogram_domain(Domain(()), binned.name, bins.count) for binned in made]
@@ -195,6 +195,6 @@ def test_a_record_is_useful_if_any_bin_has_it() -> None:
         with duckdb_engine() as engine:
             unit, chosen = Person(column="who", max_records=1), [domains[i] for i in order]
             table = take_records(engine, source, Path(), chosen, unit, made).table
-            rows = keep_records(engine, table, chosen, unit, Secret(KEY), [made[i] for i in order])
+            rows = bound_contributions(engine, table, chosen, unit, Secret(KEY), [made[i] for i in order])
             (batch,) = engine.batches(count_cells(engine, rows, domains[0]))
             assert batch.column("n").to_pylist() == [200]

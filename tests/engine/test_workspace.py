@@ -1,4 +1,4 @@
-"""The private folder: private, gone afterwards, swept after a crash, never somebody else's."""
+"""The private folder: private, removed afterwards or after a crash, never another user's."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_no_core_dumps() -> None:
 
 @pytest.mark.slow
 def test_the_engine_spills_into_its_folder_and_nothing_can_be_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Larger than the memory it may have: what is on disk then shows no value, and the result is right."""
+    """With tables beyond the memory limit: spilled files show no value, and the result is right."""
     monkeypatch.setenv("DISCREET_MEMORY", "100MB")
     with duckdb_engine() as engine:
         con = engine._backend.con
@@ -91,7 +91,7 @@ def test_the_engine_spills_into_its_folder_and_nothing_can_be_read_there(monkeyp
 
 
 @pytest.mark.parametrize("size", ["", "0GB", "4", "4GBX", "'; DROP", "-1GB"])
-def test_a_memory_that_is_none(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+def test_an_invalid_memory_size_is_refused(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
     monkeypatch.setenv("DISCREET_MEMORY", size)
     if not size:  # as if it were not there
         with duckdb_engine():

@@ -16,7 +16,7 @@ from discreet.post.cubes.variance import reduction
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.perturbation import EVALUATED, TABLE_2, chance, losses, table2
 from discreet_studies.hypercube.records import query, table3
-from discreet_studies.hypercube.simulation import Estimated
+from discreet_studies.hypercube.simulation import MeanEstimate
 
 UNCONDITIONAL = ("7.490", "3.552", "1.422", "0.544", "0.207", "0.0789", "0.0303", "0.0118", "0.0046", "0.0018")
 RUNS = 200
@@ -54,15 +54,15 @@ def test_002_section_3_2_delta_is_the_mass_at_the_cap() -> None:
     rows = losses()
     for shift, row in enumerate(rows[:3], 1):
         loop = sum(max(p[k] - exp(2 * shift) * p.get(k - shift, 0) - 1e-16, 0) for k in p)
-        assert float(row.found) == pytest.approx(loop, rel=1e-8)
+        assert float(row.by_enumeration) == pytest.approx(loop, rel=1e-8)
         assert row.equal
         assert row.epsilon == 2 * shift
     pairs = product(p, repeat=2)
     moved = sum(max(p[a] * p[b] - exp(4) * p.get(a - 1, 0) * p.get(b + 1, 0) - 1e-17, 0) for a, b in pairs)
-    assert float(rows[3].found) == pytest.approx(moved, rel=1e-7)
+    assert float(rows[3].by_enumeration) == pytest.approx(moved, rel=1e-7)
     assert rows[3].equal
-    assert f"{float(rows[0].found):.2e}" == "6.33e-07"
-    assert f"{float(rows[3].found):.2e}" == "1.27e-06"
+    assert f"{float(rows[0].by_enumeration):.2e}" == "6.33e-07"
+    assert f"{float(rows[3].by_enumeration):.2e}" == "1.27e-06"
     assert f"{float(TABLE_2.delta()):.7f}" == printed.DELTA
 
 
@@ -110,6 +110,6 @@ def test_002_table_4_simulated_noise_has_these_expectations() -> None:
             parts.append(noise.sum(axis=others).reshape(RUNS, -1))
         pooled = np.concatenate(parts, axis=1).var(axis=1, ddof=1)
         closed = reduction(printed.SHAPE, distribution.variance(), [], dimension).spread_before
-        found = Estimated.of(pooled[:, None])
+        found = MeanEstimate.of(pooled[:, None])
         assert abs(found.z(np.array([closed]))[0]) < 4
         assert abs(found.z(np.array([closed / 2]))[0]) > 8

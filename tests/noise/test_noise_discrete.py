@@ -1,4 +1,4 @@
-"""Discrete Laplace: formulas against sums, draws against ball arithmetic, ties against all their bits."""
+"""Discrete Laplace: formulas against sums, draws against interval arithmetic, ties decided by all their bits."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -41,7 +41,7 @@ def _precision() -> Iterator[None]:
 
 
 def masses(distribution: DiscreteLaplace) -> list[arb]:
-    """P(K = 0), P(K = ±1), … by summing the definition until nothing is left."""
+    """P(K = 0), P(K = ±1), … by summing the definition until terms vanish."""
     top = distribution.cap if distribution.cap is not None else int(120 / distribution.rate) + 2
     a = (-arb(distribution.rate.numerator) / distribution.rate.denominator).exp()
     raw = [a**k for k in range(top + 1)]
@@ -92,7 +92,7 @@ def reference(distribution: Magnitude, word: int, more: Iterator[int]) -> int:
 
 
 def telling_words(distribution: Magnitude) -> NDArray[np.uint64]:
-    """Random words, and every word near a threshold, a bucket's border, or the ends."""
+    """Random words, and every word near a threshold, a bucket's edge, or the ends."""
     (random,) = fixed_stream("telling").words(0, 1500)
     marks = {0, PREFIX} | {t for t in integer_thresholds(distribution)[:200] if t <= PREFIX}
     marks |= {1 << e for e in range(63)} | {(64 + m) << 40 for m in range(64)} | {((64 + m) << 56) for m in range(64)}
@@ -103,7 +103,7 @@ def telling_words(distribution: Magnitude) -> NDArray[np.uint64]:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
-def test_thresholds_logarithm_and_balls_agree_draw_by_draw(distribution: Magnitude) -> None:
+def test_thresholds_logarithm_and_interval_arithmetic_agree_draw_by_draw(distribution: Magnitude) -> None:
     words = telling_words(distribution)
     table = threshold_table(distribution)
     assert table is not None
@@ -123,7 +123,7 @@ def test_thresholds_logarithm_and_balls_agree_draw_by_draw(distribution: Magnitu
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
-def test_no_bucket_holds_two_thresholds(distribution: Magnitude) -> None:
+def test_no_bucket_has_two_thresholds(distribution: Magnitude) -> None:
     distinct = {t for t in integer_thresholds(distribution) if t <= PREFIX}
     assert len({bucket_of(t) for t in distinct}) == len(distinct)
 
@@ -133,7 +133,7 @@ def test_buckets_are_ordered(u: int, step: int) -> None:
     assert bucket_of(u) <= bucket_of(min(u + step, PREFIX))
 
 
-def test_small_rates_use_the_logarithm_and_agree_with_balls() -> None:
+def test_small_rates_use_the_logarithm_and_agree_with_interval_arithmetic() -> None:
     for rate in (Fraction(1, 65), Fraction(1, 1000), Fraction(1, 2**40)):
         distribution = DiscreteLaplace(rate)
         assert threshold_table(distribution.magnitude) is None

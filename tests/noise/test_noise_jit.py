@@ -1,4 +1,4 @@
-"""Compiled kernels are those of the source, also where another file than their own was changed."""
+"""Cached kernels are recompiled if any source file they depend on has changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNEL = (
 
 
 @pytest.mark.parametrize(("step", "more"), [(20, 1), (10, 2)], ids=["a constant", "a function"])
-def test_a_change_of_what_a_kernel_is_made_of_is_a_change_of_the_kernel(tmp_path: Path, step: int, more: int) -> None:
+def test_a_change_of_a_dependency_recompiles_the_kernel(tmp_path: Path, step: int, more: int) -> None:
     package = tmp_path / "discreet"
     shutil.copytree(Path(discreet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "noise/probe.py").write_text(KERNEL)

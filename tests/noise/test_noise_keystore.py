@@ -1,4 +1,4 @@
-"""The file key store: private, once, gone when destroyed."""
+"""The file key store: private, each key written once, unrecoverable when destroyed."""
 
 import os
 from pathlib import Path

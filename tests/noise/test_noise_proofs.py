@@ -1,4 +1,4 @@
-"""Beside each sampler lies its proof, and what the proofs compute is executed."""
+"""Every sampler has a proof beside it, and the computations in proofs are executed."""
 
 import doctest
 import importlib
@@ -24,7 +24,7 @@ def draws(name: str) -> bool:
 SAMPLERS = [name for name in MODULES if draws(name)]
 
 
-def test_the_samplers_are_found() -> None:
+def test_the_list_of_samplers_is_complete() -> None:
     assert {"discrete", "sparse", "rounded", "laplace", "normal", "power", "laplace_pareto", "log_laplace"} == set(
         SAMPLERS
     )
@@ -38,7 +38,7 @@ def test_every_sampler_has_its_proof(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", PROOFS, ids=lambda p: p.stem)
-def test_what_a_proof_computes_is_so(path: Path) -> None:
+def test_computations_in_proofs_are_correct(path: Path) -> None:
     result = doctest.testfile(str(path), module_relative=False, encoding="utf-8")
     assert result.attempted > 0
     assert result.failed == 0

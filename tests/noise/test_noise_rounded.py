@@ -1,4 +1,4 @@
-"""Exactly rounded distributions: every row's bound against balls, every draw against the pure-ball reference."""
+"""Exactly rounded distributions: bounds of rows, and draws, against interval arithmetic."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +23,7 @@ from discreet.noise.samplers.log_laplace import LogLaplace, PowerOfUniform
 from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.noise.samplers.rounded import ONE, QuantileFunction, bucket_ends, rows_of
-from discreet.noise.samplers.sparse import Gap
+from discreet.noise.samplers.sparse import GapQuantile
 from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted
 
@@ -39,7 +39,7 @@ QUANTILES: list[QuantileFunction] = [
     PowerOfUniform(F(9, 10)),
     Magnitude(F(1, 1000), None),
     Magnitude(F(1, 10), 30),
-    Gap(Magnitude(F(14), None)),
+    GapQuantile(Magnitude(F(14), None)),
 ]
 UNIT = (F(1), F(1, 1000), F(10**6))
 NOISES: list[GridNoise] = [
@@ -92,7 +92,7 @@ def test_every_bound_holds_at_both_ends_of_the_prefix(distribution: QuantileFunc
 
 @pytest.mark.parametrize("distribution", QUANTILES, ids=str)
 def test_bounds_are_tight_enough_to_be_fast(distribution: QuantileFunction) -> None:
-    """The chance of going to ball arithmetic, a thousand grid units to the scale: below one draw in 10⁵."""
+    """The probability that a draw needs interval arithmetic, with a scale of 1,000 grid units: below 10⁻⁵."""
     rows = rows_of((distribution,))
     width = np.array([float(b - a) for a, b in (bucket_ends(r) for r in range(1, ROUNDED_BUCKETS - 1))])
     size = np.median(np.abs(rows[1:-1, 0]))
@@ -100,7 +100,7 @@ def test_bounds_are_tight_enough_to_be_fast(distribution: QuantileFunction) -> N
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
-def test_draws_are_the_ball_reference(noise: GridNoise) -> None:
+def test_draws_equal_the_interval_arithmetic_reference(noise: GridNoise) -> None:
     first, n = 10**6, 400
     multiples = np.arange(1, n + 1, dtype=np.int64) * 37
     drawn = noise.draw(fixed_stream(), first, n)
@@ -111,7 +111,7 @@ def test_draws_are_the_ball_reference(noise: GridNoise) -> None:
         assert scaled[i] == noise.rounding.resolve(word, iter([second, 0, 0]), int(multiples[i]))
 
 
-def test_log_laplace_draws_are_the_ball_reference() -> None:
+def test_log_laplace_draws_equal_the_interval_arithmetic_reference() -> None:
     distribution, factor = LogLaplace(F(1, 21), F(10, 3), F(1, 100), F(10**9)), F(440, 441)
     counts = np.arange(300, dtype=np.int64) ** 3
     drawn = distribution.draw(counts, fixed_stream(), 5)
@@ -128,8 +128,8 @@ def test_log_laplace_draws_are_the_ball_reference() -> None:
 
 
 @pytest.mark.parametrize("noise", [*NOISES, LogLaplace(F(1, 2), F(10), F(1, 1000), F(10**6))], ids=str)
-def test_near_ties_are_left_to_balls(noise: GridNoise | LogLaplace) -> None:
-    """Words whose ideal value lies within 2^-50 of a half grid step: the compiled path must not guess."""
+def test_near_ties_are_left_to_interval_arithmetic(noise: GridNoise | LogLaplace) -> None:
+    """Words whose ideal value is within 2^-50 of a half grid step: the compiled path must leave them undecided."""
     rounding = noise.rounding
     scale = float(rounding.scale)
     open_draws = wrong = 0
@@ -228,7 +228,7 @@ def test_margins_cover_and_are_smallest(noise: GridNoise) -> None:
 
 
 def test_densities_are_as_documented() -> None:
-    """The quantiles invert the tails: power distribution's normaliser, Laplace–Pareto's N, and E|Z| = .7071 for γ = 4."""
+    """The quantiles invert the tails: the power density's normaliser, Laplace–Pareto's N, E|Z| = .7071 for γ = 4."""
     gamma = PowerQuantile(F(4))
     assert float(gamma.norm()) == pytest.approx(integrate.quad(lambda z: 1 / (1 + z**4), 0, np.inf)[0])
     mean = integrate.quad(lambda z: z / (1 + z**4), 0, np.inf)[0] / float(gamma.norm())

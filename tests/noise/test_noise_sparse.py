@@ -1,4 +1,4 @@
-"""The sparse form: one definition, however split; the right share of cells; ties settled from their own extension."""
+"""The sparse form: independent of the split; the right share of cells; ties decided by their own extension."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet.errors import ParameterError, StreamError
 from discreet.noise.samplers.discrete import DiscreteLaplace, Magnitude
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, Uniform, resolve
-from discreet.noise.samplers.sparse import Gap, block_bits
+from discreet.noise.samplers.sparse import GapQuantile, block_bits
 from discreet.noise.stream import AesBlocks, BlockSource, Stream
 from support.hypothesis_profile import examples
 from support.noise_fakes import Scripted, fixed_stream
@@ -21,13 +21,15 @@ F = Fraction
 
 
 def literal(distribution: DiscreteLaplace, stream: Stream, block: int) -> list[tuple[int, int]]:
-    """One block of cells, draw by draw, in ball arithmetic."""
+    """One block of cells, draw by draw, in interval arithmetic."""
     bits = block_bits(distribution.magnitude)
     found, at, j = [], -1, 0
     while True:
         word0, word1 = stream.sparse_words(np.array([[block, j]], dtype=np.uint64))[0].tolist()
         at += 1 + resolve(
-            Gap(distribution.magnitude).at, Uniform(word0, stream.extension("sparse", block, 2 * j)), LARGEST_LIMIT
+            GapQuantile(distribution.magnitude).at,
+            Uniform(word0, stream.extension("sparse", block, 2 * j)),
+            LARGEST_LIMIT,
         )
         if at >= 1 << bits:
             return found
@@ -106,9 +108,9 @@ def test_a_stuck_sparse_stream_is_noticed() -> None:
 
 
 def test_an_undecided_gap_reads_its_own_extension() -> None:
-    """A prefix that straddles the border between two gaps is decided by extension words, not by word 1."""
+    """A prefix at the boundary between two gaps is decided by extension words, not by word 1."""
     distribution = DiscreteLaplace(F(14))
-    gap = Gap(distribution.magnitude)
+    gap = GapQuantile(distribution.magnitude)
     with ctx.workprec(400):
         border = (-1000 * gap._rate()).exp()  # gap ≥ 1000 iff U ≤ border
         digits = int((border * arb(2) ** 127).floor().unique_fmpz())

@@ -1,4 +1,4 @@
-"""The stream is AES-256 of the counter, and refuses to go on when it cannot be."""
+"""The stream is AES-256 of the counter, and refuses to continue after a detected fault."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -100,7 +100,7 @@ def test_equal_first_words_alone_are_no_fault(use: Callable[[Stream, int], None]
 
 @pytest.mark.parametrize("use", [draw, draw_laplace, read])
 def test_a_short_stream_is_noticed(use: Callable[[Stream, int], None]) -> None:
-    with pytest.raises(StreamError, match="bytes of"):
+    with pytest.raises(StreamError, match="bytes instead of"):
         use(scripted(lambda i: (i, i), short=16), 10)
 
 

@@ -1,4 +1,4 @@
-"""A hundred million draws a distribution: a deviation of a third of a per cent would show. Only in `make test-full`."""
+"""A hundred million draws per distribution: enough to detect a deviation of 0.3%. Only in `make test-full`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each sampler is accepted as its distribution and as nothing near it; the tester is tested with bad samplers."""
+"""Statistical tests accept each sampler, and reject neighbouring distributions and deliberately wrong samplers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_accepts_the_law_and_rejects_its_neighbours(case: Case) -> None:
+def test_accepts_the_distribution_and_rejects_its_neighbours(case: Case) -> None:
     sample = case.sample()
     assert shape(sample, case.distribution(1.0)) > ACCEPT
     assert shape(sample, case.distribution(0.7)) < REJECT
@@ -116,7 +116,7 @@ def test_accepts_the_law_and_rejects_its_neighbours(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_tester_rejects_an_off_by_one_sampler(case: Case) -> None:
-    """Magnitudes one too large wherever they are not zero: scaled up to be seen on wide distributions."""
+    """Non-zero magnitudes too large by one: scaled up to be detectable for wide distributions."""
     sample = case.sample()
     centre = np.int64(np.median(sample))
     one = max(1, round(float(np.median(np.abs(sample - centre))) / 6))
@@ -130,7 +130,7 @@ def uniforms(n: int) -> Real:
 
 
 def float32_laplace(n: int, sigma: float) -> Sample:
-    """A sampler as it should not be: inversion in single precision."""
+    """A deliberately wrong sampler: inversion in single precision."""
     u = uniforms(n).astype(np.float32)
     sign = np.where(np.arange(n) % 2 == 0, 1, -1)
     return (np.float32(sigma) * -np.log(np.maximum(u, np.float32(2**-24)))).astype(np.int64) * sign
@@ -158,7 +158,7 @@ def test_the_tester_sees_the_lattice_of_single_precision() -> None:
 
 
 def test_the_tester_accepts_what_numpy_draws() -> None:
-    """Against a sampler that owes nothing to ours."""
+    """Against an independent sampler."""
     rng = np.random.default_rng(20260101)
     p = 1 - np.exp(-1.5)
     assert shape(rng.geometric(p, N) - rng.geometric(p, N), discrete_tail(1.5)) > ACCEPT

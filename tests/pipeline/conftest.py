@@ -1,4 +1,4 @@
-"""The small world of recoding is at hand in every test here."""
+"""Fixtures of the small recoding agency, for every test here."""
 
 from support.recoding import measured_office, office, recoded_office
 

@@ -1,4 +1,4 @@
-"""Releases of every method, a resumption and a recoding in one process: prints the modules of ours that it needed."""
+"""Releases of every method, a resumption and a recoding in one process: prints the imported modules of discreet."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_other_code_is_refused_until_it_is_restored(site: Path, reserved: Agency
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
         f"discreet: the code of release 'r1' changed since its reservation ({before} → {after}): the same noise on "
-        f"anything else would give both away. Resume it with the discreet that is {before}, or `discreet ledger "
+        f"anything else could be differenced away. Resume it with the discreet that is {before}, or `discreet ledger "
         "abandon r1`: its cost stays spent."
     )
     assert "Traceback" not in refused.stderr

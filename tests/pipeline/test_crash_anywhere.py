@@ -1,4 +1,4 @@
-"""Killed not at a step but at any moment: the same bytes in the end. Slow, so only in `make test-full`."""
+"""Killed at any moment, not only between steps: the same bytes in the end. Slow, so only in `make test-full`."""
 
 from __future__ import annotations
 

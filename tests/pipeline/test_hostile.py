@@ -192,7 +192,7 @@ def test_the_whole_command_line(agency: Agency) -> None:
     assert "protect both: done" in done.stderr
     assert "spent 2, left 8" in command("ledger", "show", cwd=here).stdout
     verified = command("ledger", "verify", "--manifest", "out", cwd=here)
-    assert "every hash fits and contains the given head" in verified.stdout
+    assert "hash chain verified; it contains the given head" in verified.stdout
     recorded = command("ledger", "record", "old", "--asset", "graduates", "--epsilon", "3", "--note", "2019", cwd=here)
     assert "entry 5" in recorded.stdout
     assert "spent 5, left 5" in command("ledger", "show", cwd=here).stdout
@@ -267,7 +267,7 @@ SLOW = (
 @pytest.mark.parametrize(
     ("patch", "says"),
     [
-        ("j._check = wait", "`discreet ledger show` tells whether a release is reserved"),
+        ("j._check = wait", "`discreet ledger show` says whether a release is reserved"),
         ("w.write_table = wait", "epsilon 2 is spent. Complete it with `discreet resume`"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Records that are looked up in further tables: by every method, strictly, and after a crash."""
+"""Lookups of records in further tables: by every method, in strict mode, and after a crash."""
 
 from __future__ import annotations
 

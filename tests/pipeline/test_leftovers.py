@@ -1,5 +1,5 @@
-"""What an interrupted release has left is known by name, whatever its method writes: it is resumed, or it is abandoned
-and nothing stays, neither key nor file, in a folder and in an object store."""
+"""Files of an interrupted release are known by name, for every method: it is resumed, or it is abandoned and neither
+key nor file remains, in a folder and in an object store."""
 
 from __future__ import annotations
 

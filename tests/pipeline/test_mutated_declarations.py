@@ -1,4 +1,4 @@
-"""Whatever a declaration has become, `plan` answers or refuses: it never ends as an internal error."""
+"""`plan` answers or refuses any mutated declaration, and never ends in an internal error."""
 
 from __future__ import annotations
 

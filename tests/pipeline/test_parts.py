@@ -117,7 +117,7 @@ def test_the_manifest_and_the_codebook_list_every_part(tmp_path: Path, monkeypat
     assert f"Files: {', '.join(parts['states'])}\n" in page
 
 
-def test_progress_is_told_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agency, seen = Agency(tmp_path / "a", kind="simulation"), []
     monkeypatch.setattr(counts, "PART", 6)
     agency.release().run(agency.folder / "out", simulation="x", observe=lambda *step: seen.append(step))
@@ -132,7 +132,7 @@ def test_the_command_line_verifies_parts(tmp_path: Path, monkeypatch: pytest.Mon
     agency, _ = published(tmp_path / "a", monkeypatch, 3)
     verified = verify(agency)
     assert verified.returncode == 0, verified.stderr
-    assert "every hash fits and contains the given head" in verified.stdout
+    assert "hash chain verified; it contains the given head" in verified.stdout
     files(agency.folder, "both", "csv")[2].unlink()
     refused = verify(agency)
     assert refused.returncode == 1

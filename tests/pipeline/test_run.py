@@ -165,7 +165,7 @@ def test_plan_reads_no_confidential_data(agency: Agency) -> None:
     assert plan.balance.epsilon_left == 10
 
 
-def test_plan_says_what_would_be_refused(agency: Agency) -> None:
+def test_plan_says_why_a_release_would_be_refused(agency: Agency) -> None:
     release = agency.release()
     set_budget(release.ledger, "graduates", epsilon="1", unit={"kind": "person", "column": "person_id"})
     assert "asked 2, spent 0, left 1" in release.plan().problem
@@ -266,7 +266,7 @@ def test_no_two_tables_share_noise(tmp_path: Path) -> None:
     assert one != two
 
 
-def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> None:
+def test_the_sample_of_records_depends_on_the_release_key(tmp_path: Path) -> None:
     table = pa.table({"person_id": ["p"] * 40, "state": ["01", "02", "03", "04"] * 10, "degree": ["01"] * 40})
     seen = set()
     for i in range(8):
@@ -395,7 +395,7 @@ def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency
     assert pq.read_table(agency.folder / "out" / "t.parquet")["count"].to_pylist() == [1, 1, 0, 0, 0]
 
 
-def test_a_reader_of_progress_who_leaves_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_progress_stream_does_not_stop_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
     from discreet.formatting import progress
 
     class Closed(io.StringIO):

@@ -176,7 +176,7 @@ def test_a_reservation_that_was_not_confirmed_keeps_its_key(
     assert (agency.folder / "out" / "manifest.json").exists()
 
 
-def test_nobody_completes_the_release_of_another(agency: Agency, url: str, tmp_path: Path) -> None:
+def test_only_its_user_completes_a_release(agency: Agency, url: str, tmp_path: Path) -> None:
     ann, bob = (colleague(agency, url, who, tmp_path) for who in ("ann", "bob"))
     for step in ("reserve", "commit"):  # committed files could be published without a key, which would then stay
         out = agency.folder / step

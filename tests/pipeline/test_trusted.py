@@ -1,4 +1,4 @@
-"""A Python file that a declaration names runs for who checks or runs the release, and not for who only looks at it."""
+"""A Python file that a declaration names is run by `check` and `run`, and by `plan` only if it is trusted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ASKED: dict[str, Callable[[OpenRelease, Path], Any]] = {
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_who_asks_for_the_records_runs_the_file(sent: OpenRelease, mark: Path, tmp_path: Path, command: str) -> None:
+def test_commands_that_read_records_run_the_file(sent: OpenRelease, mark: Path, tmp_path: Path, command: str) -> None:
     ASKED[command](sent, tmp_path / "out")
     assert "called" in mark.read_text()
 
@@ -90,5 +90,5 @@ def test_plan_on_the_command_line_runs_it_only_with_trust(sent: OpenRelease, atl
     assert (told.exit_code, "sent.py: not run" in told.output, mark.exists()) == (0, False, True)
 
 
-def test_other_statistics_say_nothing_of_it(atlas: AtlasAgency) -> None:
+def test_other_statistics_have_no_such_note(atlas: AtlasAgency) -> None:
     assert "not run" not in str(atlas.open().plan())

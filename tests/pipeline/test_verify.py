@@ -1,4 +1,4 @@
-"""A manifest says what the ledger has committed, to the letter; anything else is found, by the ledger or alone."""
+"""A manifest is byte for byte what the ledger has committed; changes are detected, with the ledger or by digests."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_edited_manifest_is_not_served(folder: Path, what: str) -> None:
             opened(folder)
 
 
-def test_a_key_that_stands_twice_is_not_read(folder: Path) -> None:
+def test_a_duplicate_key_in_a_manifest_is_refused(folder: Path) -> None:
     """The second counts for one reader, the first for another."""
     path = folder / "manifest.json"
     text = path.read_text(encoding="utf-8")

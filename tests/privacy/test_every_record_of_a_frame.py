@@ -1,4 +1,4 @@
-"""How a value of a frame is read depends on that value alone, whatever else stands in its column.
+"""How a value of a frame is read depends on that value alone, whatever else is in its column.
 
 As in `test_every_record_by_itself`: the same frame with and without one record, under one test key, without noise.
 """

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL: one record that its client cannot hold stops nothing, and equal numbers are one person."""
+"""A table of PostgreSQL: a text in another encoding does not stop a release, and equal numbers are one person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact parameters: what was format_exact is what is meant, and a float is refused."""
+"""Exact parameters: texts are parsed exactly, and a float is refused."""
 
 import decimal
 import subprocess

@@ -1,4 +1,4 @@
-"""The privacy of Normal noise: against integrals, on the safe side, and what a nominal ε of 004 really is."""
+"""The privacy of Gaussian noise: against integrals, rounded up, and the true (ε, δ) of Chetty & Friedman (2019)."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def test_delta_from_the_losses_of_drawn_noise() -> None:
     assert abs(gain.mean() - float(true_delta(nominal[1:2], F(4)))) > 10 * error
 
 
-def test_what_is_hardly_and_what_is_fully_lost() -> None:
+def test_tiny_and_huge_privacy_losses() -> None:
     assert true_delta([F(1, 100)], F(8)) == F(1, 10**36)
     assert true_delta([F(1000)], F(0)) == 1
     assert true_epsilon([F(1, 10**10)], F(1, 100)) == 0
 
 
 def test_refusals() -> None:
-    with pytest.raises(ParameterError, match="without use"):
+    with pytest.raises(ParameterError, match="too large"):
         as_epsilon(F(10**8), DELTA)
     with pytest.raises(ParameterError, match="negative"):
         true_delta([F(1)], F(-1))

@@ -1,4 +1,4 @@
-"""Guarantees: the distributions of composition."""
+"""Guarantees: the laws of composition, and the sentence that states them."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, GuaranteeError
 from discreet.privacy.guarantee import (
+    INFORMAL,
     Establishment,
     Guarantee,
     Job,
@@ -233,7 +234,7 @@ def test_substitution_with_a_huge_epsilon_is_delta_one() -> None:
 
 @distributions
 @given(any_of_person, st.integers(1, 4) | st.none(), neighbour_kinds)
-def test_a_cost_is_charged_in_the_budgets_currency(a: Guarantee, k: int | None, neighbours: Any) -> None:
+def test_a_cost_is_charged_for_the_budgets_unit(a: Guarantee, k: int | None, neighbours: Any) -> None:
     unit = Person(column="p", max_records=k)
     if neighbours == "add-remove" and a.neighbours == "substitution":
         with pytest.raises(GuaranteeError, match="cannot be charged"):
@@ -244,7 +245,7 @@ def test_a_cost_is_charged_in_the_budgets_currency(a: Guarantee, k: int | None, 
     assert cost.epsilon == a.epsilon * (2 if neighbours != a.neighbours else 1)
 
 
-def test_a_weaker_promise_is_not_charged_to_a_stronger_budget() -> None:
+def test_a_weaker_guarantee_is_not_charged_to_a_stronger_budget() -> None:
     def unit(alpha: str, adversary: Any) -> Establishment:
         return Establishment(column="e", alpha=alpha, adversary=adversary)
 
@@ -287,12 +288,36 @@ def test_a_guarantee_needs_a_unit() -> None:
         Guarantee.model_validate({"epsilon": "1"})
 
 
-def test_words_say_for_whom_how_much_and_against_what() -> None:
+def test_the_sentence_states_parameters_unit_and_neighbouring_relation() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
-    for part in ("e^1.5", "pid", "at most 2 of them used", "added to or removed from", "0.000001"):
-        assert part in words
-    assert "replaced" in Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
-    assert "probability 0" not in Guarantee(unit=Record(), epsilon=1).in_words()
+    assert words == (
+        "Satisfies (1.5, 0.000001)-differential privacy for all records of one person (column pid, at most 2 used), "
+        "under adding or removing that person: the probability of any set of published outputs changes by a factor of "
+        "at most e^1.5, up to an additional 0.000001."
+    )
+    words = Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
+    assert words.startswith("Satisfies (1, 0)-differential privacy for one record")
+    assert "under replacing it by another" in words
+    assert "additional" not in words
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitution"])
+@pytest.mark.parametrize("adversary", ["strong", "weak"])
+def test_establishments_within_alpha_have_a_restricted_neighbouring_relation(adversary: Any, neighbours: Any) -> None:
+    unit = Establishment(column="e", alpha="0.1", adversary=adversary)
+    words = Guarantee(unit=unit, epsilon=2, neighbours=neighbours).in_words()
+    assert f"(column e, {adversary} adversary), under a restricted neighbouring relation" in words
+    assert ("gains or loses" in words) == (neighbours == "add-remove")
+    assert "within a factor 1+0.1 of its size" in words
+    assert ("of each kind of worker" in words) == (adversary == "weak")
+    assert "larger changes are protected less" in words
+
+
+def test_what_is_not_differentially_private_does_not_claim_to_be() -> None:
+    words = Guarantee(unit=Record(), epsilon=1, caveats=(f"{INFORMAL}exact totals.", "Another.")).in_words()
+    assert words.startswith("Not differentially private: were it not for what the caveats name, it would satisfy")
+    assert "Satisfies" not in words
+    assert "outputs would change by" in words
 
 
 def test_only_establishments_within_alpha_have_one() -> None:

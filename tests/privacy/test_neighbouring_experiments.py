@@ -1,4 +1,4 @@
-"""The experiments of `neighbouring_experiments`, under test keys: what 400 + 400 releases show is at most ε."""
+"""The experiments of `neighbouring_experiments`, under test keys: the loss of 400 + 400 releases is at most ε."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_a_byte_order_mark_costs_no_more_than_epsilon(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_long_whole_numbers_cost_no_more_than_epsilon(tmp_path: Path) -> None:
+def test_long_integers_cost_no_more_than_epsilon(tmp_path: Path) -> None:
     """They cost 1.6 at ε = 1, for three persons became one; a column of them is refused, or its persons are three."""
     found = hugeint(tmp_path / "hugeint", real=False)
     assert "refused" in found or found["lower_bound"] <= EPSILON
 
 
 @pytest.mark.full
-def test_one_record_moves_no_other_file(tmp_path: Path) -> None:
+def test_one_record_changes_the_reading_of_no_other_file(tmp_path: Path) -> None:
     """One text that was no UTF-8 moved 5,000 persons of another file."""
     assert case(tmp_path / "case")["moved"] == {}

@@ -1,4 +1,4 @@
-"""Units: who is hidden, and which promise implies which."""
+"""Privacy units: which unit implies which, and their descriptions."""
 
 from fractions import Fraction
 from typing import Any
@@ -33,7 +33,7 @@ def same(one: Any, two: Any) -> bool:
 
 @distributions
 @given(units)
-def test_a_promise_implies_itself(unit: Any) -> None:
+def test_a_unit_implies_itself(unit: Any) -> None:
     assert unit.implies(unit)
 
 
@@ -86,7 +86,7 @@ def test_meet_is_associative(a: Any, b: Any, c: Any) -> None:
 
 @distributions
 @given(units, units)
-def test_a_stronger_promise_is_absorbed(a: Any, b: Any) -> None:
+def test_a_stronger_unit_is_absorbed(a: Any, b: Any) -> None:
     if a.implies(b):
         both = meet(a, b)
         assert both is not None
@@ -149,12 +149,12 @@ def test_units_survive_json(unit: Any) -> None:
 
 @distributions
 @given(units)
-def test_words_say_the_column_and_how_many_records_are_used(unit: Any) -> None:
-    words = unit.change("added to or removed from")
+def test_the_neighbouring_relation_names_column_and_contribution_bound(unit: Any) -> None:
+    words = unit.relation("add-remove")
     assert unit.entity is None or f"column {unit.entity}" in words
     assert unit.entity is None or f"column {unit.entity}" in unit.in_words()
     if getattr(unit, "max_records", None):
-        assert f"(at most {unit.max_records} of them used)" in words
+        assert f", at most {unit.max_records} used)" in words
 
 
 @pytest.mark.parametrize(

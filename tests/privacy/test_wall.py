@@ -1,4 +1,4 @@
-"""The wall: what is confidential shows nothing of itself, and only a reservation makes something protected."""
+"""The trust boundary: confidential values reveal nothing, and only grants mark values as protected."""
 
 import ast
 import copy
@@ -64,7 +64,7 @@ def test_ways_out_are_refused(name: str) -> None:
         LEAKS[name](Confidential(SECRET))
 
 
-def test_equality_tells_nothing() -> None:
+def test_equality_reveals_nothing() -> None:
     one, two = Confidential(1), Confidential(1)
     assert (one == two) is False
     assert (one == 1) is False
@@ -87,7 +87,7 @@ def test_protected_values_keep_their_guarantee_and_mark() -> None:
         made.value = 3  # type: ignore[misc]
 
 
-def test_a_licence_protects_as_its_reservation_does_and_goes_to_workers() -> None:
+def test_a_worker_grant_protects_as_its_reservation_does_and_is_serializable() -> None:
     for key in (ReleaseKey.simulation("wall"), ReleaseKey.generate()):
         binding = key.mac([b"data"])
         reservation = Reservation(reserve(binding=binding.hex()), key, binding)

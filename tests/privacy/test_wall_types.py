@@ -1,4 +1,4 @@
-"""The wall in types: mypy refuses what is confidential where something protected belongs, whatever library it is of."""
+"""The trust boundary in types: mypy refuses confidential values in place of protected ones, of any library."""
 
 import sys
 from pathlib import Path

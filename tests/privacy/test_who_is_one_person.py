@@ -1,4 +1,4 @@
-"""Whose records are one person's is decided by values that are equal or not, beyond doubt.
+"""Which records belong to one person depends on exact equality of identifiers.
 
 Floating-point numbers are not: beyond 2^53 different persons have the same, and a reader that makes doubles of long
 whole numbers merges persons whose numbers it cannot hold. Then one person's records push out another's, and two cells
@@ -139,7 +139,7 @@ INEXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", INEXACT)
-def test_persons_are_no_inexact_numbers(office: ReleaseOffice, kind: str) -> None:
+def test_inexact_numbers_do_not_identify_persons(office: ReleaseOffice, kind: str) -> None:
     """Refused by type on every source, in the same words with and without any one record: if it were by value, one
     record would decide; if it were not at all, persons would be merged."""
     make, persons = INEXACT[kind]
@@ -172,7 +172,7 @@ def test_persons_that_differ_in_the_last_digit_are_different(office: ReleaseOffi
 
 
 @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
-def test_one_person_with_a_long_number_pushes_out_no_other(office: ReleaseOffice, kind: str) -> None:
+def test_a_person_with_a_long_number_displaces_no_other(office: ReleaseOffice, kind: str) -> None:
     """10^30, 10^30 + 1 and 10^30 + 2 were one person: with the first one's records the others' shop was gone."""
     database = str(huge(office.folder, kind))
     for table in ("whole", "less"):
@@ -180,7 +180,7 @@ def test_one_person_with_a_long_number_pushes_out_no_other(office: ReleaseOffice
 
 
 @pytest.mark.parametrize("unit", [{"job": "person_id"}, {"establishment": "person_id", "whole": True}])
-def test_jobs_and_establishments_are_no_inexact_numbers_either(office: ReleaseOffice, unit: dict[str, Any]) -> None:
+def test_nor_jobs_and_establishments(office: ReleaseOffice, unit: dict[str, Any]) -> None:
     """Every unit that is named by a column is merged in the same way."""
     refused(office.run(frame=arrow(REAL, pa.float64()), unit={**unit, "max_records": 1}))
 
@@ -205,12 +205,12 @@ KEYS: dict[str, tuple[pa.Array, pa.Array]] = {
 
 
 @pytest.mark.parametrize("keys", KEYS)
-def test_keys_of_a_join_are_no_inexact_numbers(office: ReleaseOffice, keys: str) -> None:
+def test_inexact_numbers_are_not_keys_of_a_lookup(office: ReleaseOffice, keys: str) -> None:
     """Where two workers' numbers become one, a record gets the columns of somebody else: the least of both."""
     refused(looked_up(office, *KEYS[keys]), "worker")
 
 
-def test_keys_of_a_join_may_be_whole_numbers_and_text(office: ReleaseOffice) -> None:
+def test_keys_of_a_lookup_may_be_integers_and_text(office: ReleaseOffice) -> None:
     """What is exact stays allowed, also across types."""
     long = [2**53, 2**53 + 1]
     assert looked_up(office, pa.array(long), pa.array(long)).occupied() == {FARM: 2}
@@ -242,7 +242,7 @@ def test_an_ibis_table_that_comes_through_pandas_is_refused(office: ReleaseOffic
     found = office.run(frame=ibis.sqlite.connect(path).table("t"))
     assert not found.cells
     assert found.spent == 0
-    assert "an Ibis table of sqlite does not come as Arrow" in found.refused
+    assert "an Ibis table on sqlite cannot be read as Arrow" in found.refused
 
 
 def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
@@ -254,10 +254,10 @@ def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
     found = office.run(dict.fromkeys(frames, ""), frame=frames, more={"join": {"spells": "spell"}})
     assert not found.cells
     assert found.spent == 0
-    assert "'person_id', which says whom a record is about, is in spells" in found.refused
+    assert "'person_id', which identifies the privacy unit, is in spells" in found.refused
 
 
-def test_a_text_of_a_megabyte_is_nobodys_id(office: ReleaseOffice) -> None:
+def test_a_text_of_a_megabyte_is_not_an_identifier(office: ReleaseOffice) -> None:
     """It would exhaust an engine's memory; the record is dropped as others without an id are, by itself."""
     longest = "x" * 65_536
     persons = [longest, longest + "y", "x" * 1_000_000]
@@ -283,7 +283,7 @@ def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(offi
 
 
 @pytest.mark.parametrize("column", ["person_id", "worker"])
-def test_labels_are_no_ids(office: ReleaseOffice, column: str) -> None:
+def test_labels_are_not_identifiers(office: ReleaseOffice, column: str) -> None:
     """Two codes with one label were one person, or one key: a label says what a code means, not whom."""
     path = office.folder / "x.dta"
     frame = pd.DataFrame({"person_id": [1, 2, 3], "worker": [1, 2, 2], "place": [7, 8, 8]}, dtype="int32")

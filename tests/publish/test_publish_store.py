@@ -516,7 +516,7 @@ def test_a_store_that_goes_away_after_the_reservation(
         office.run(observe=leave)
     told = str(stopped.value)
     assert f"the object store refuses access or cannot be reached ({kind})) after the reservation" in told
-    assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in told
+    assert "epsilon 2 is spent. Fix that and complete it with `discreet resume`, at no further cost." in told
     with pytest.raises(PublishError, match="epsilon 2 is spent"):
         office.release().resume()
     monkeypatch.setattr(ObjectStore, "_open", opened)
@@ -543,7 +543,7 @@ def test_a_bucket_that_vanishes_after_the_reservation(office: Office, monkeypatc
     assert refused.returncode == 1
     line = refused.stderr.splitlines()[-1]
     assert line.startswith("discreet: release r1: stopped (s3://short-lived/out")
-    assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in line
+    assert "epsilon 2 is spent. Fix that and complete it with `discreet resume`, at no further cost." in line
     system.create_dir("short-lived")
     again = office.cli("resume", str(office.agency.spec()))
     assert again.returncode == 0, again.stderr

@@ -1,4 +1,4 @@
-"""The release specification: what is accepted, what is refused, and what its digest covers."""
+"""Declarations: what is accepted, what is refused, and what the digest covers."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_the_earlier_name_of_a_key_is_refused_with_the_line_as_it_should_be() ->
         release(keep="kept/one")
     crosswalk = {"file": "crosswalk.csv", "old": "o", "new": "n"}
     recode = {"measurements": "kept", "columns": {"cip": 7}, "crosswalk": crosswalk, "smallest": "0.001"}
-    now = "key 'smallest' is now called 'smallest_share': write `smallest_share: '0.001'`"
+    now = "key 'smallest' is now called 'smallest_weight': write `smallest_weight: '0.001'`"
     with pytest.raises(SpecError, match=re.escape(now)):
         release(source=..., recode=recode)
 
@@ -90,9 +90,9 @@ def test_every_unit_can_be_written(unit: Any, expected: Any) -> None:
         ({"establishment": "e", "alpha": "1", "adversary": "mean"}, "strong"),
         ({"person": "pid", "max_record": 2}, "did you mean 'max_records'"),
         ({"person": "pid", "max_records": 0}, "must be at least 1, found 0"),
-        ({"person": "pid", "max_records": "2"}, "whole number"),
-        ({"person": "pid", "max_records": 2.0}, "whole number"),
-        ({"person": "pid", "max_records": True}, "whole number"),
+        ({"person": "pid", "max_records": "2"}, "integer"),
+        ({"person": "pid", "max_records": 2.0}, "integer"),
+        ({"person": "pid", "max_records": True}, "integer"),
         ({"person": 5, "max_records": 2}, "expected text"),
         ("person", "expected keys and values"),
         (None, "expected keys and values"),
@@ -157,8 +157,8 @@ def test_whole_is_not_ignored(unit: Any) -> None:
         ({"nonnegative": "yes"}, "true or false"),
         ({"nonnegative": 1}, "true or false"),
         ({"round_to": 1}, "must be at least 2, found 1"),
-        ({"round_to": 5.0}, "whole number"),
-        ({"round_to": True}, "whole number"),
+        ({"round_to": 5.0}, "integer"),
+        ({"round_to": True}, "integer"),
     ],
 )
 def test_tables_are_strict(change: dict[str, Any], says: str) -> None:
@@ -191,7 +191,7 @@ def test_an_unknown_attribute_names_the_nearest() -> None:
     assert caught.value.where == "tables.t.by[0]"
 
 
-def test_an_attribute_stands_once_in_a_table() -> None:
+def test_an_attribute_is_used_once_in_a_table() -> None:
     found = release(tables=[table(by=["d", "d"])])
     with pytest.raises(DiscreetError, match="twice"):
         found.tables[0].domains(found)

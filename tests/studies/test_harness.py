@@ -1,4 +1,4 @@
-"""What all studies share: texts as data, tables by their columns, claims with their evidence, the report's template."""
+"""Shared by all studies: texts as data, tables by their columns, claims with their evidence, the report's template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet_studies.claims import Claims
 from discreet_studies.texts import HERE, blocks, definitions, published, say, table
 
 
-def test_a_row_is_said_by_its_fields() -> None:
+def test_a_row_is_formatted_from_its_fields() -> None:
     row = {"ratio": 0.5, "none": None, "nan": float("nan"), "third": Fraction(1, 8), "many": 12345.6, "name": "a"}
     assert say("{name} {#}: {ratio:.1%} {none:.3f} {nan:.2f} {third:exact} {many:short} {ratio:short}", row, 3) == (
         "a 3: 50.0% – – 0.125 12,346 0.5"
@@ -26,14 +26,14 @@ def test_a_row_is_said_by_its_fields() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A study of its own."""
+    """A toy study."""
     monkeypatch.setattr(texts, "HERE", tmp_path)
     definitions.cache_clear()
     (tmp_path / "paper" / "published").mkdir(parents=True)
     return tmp_path / "paper"
 
 
-def test_a_table_has_the_declared_columns_and_those_that_its_rows_bring(folder: Path) -> None:
+def test_a_table_has_declared_columns_and_those_from_its_rows(folder: Path) -> None:
     columns = {"numbers": {"n": "{#}", "*by": ".1f", "all": "{total:,}"}}
     (folder / "tables.yaml").write_text(yaml.safe_dump(columns, sort_keys=False), encoding="utf-8")
     rows = [{"by": {"a": 1, "b": 2}, "total": 3000}, {"by": {"a": 3, "b": None}, "total": 3}]
@@ -42,7 +42,7 @@ def test_a_table_has_the_declared_columns_and_those_that_its_rows_bring(folder: 
     assert table("paper", "numbers", []).rows == []
 
 
-def test_a_report_is_its_template(folder: Path) -> None:
+def test_a_report_renders_its_template(folder: Path) -> None:
     text = "# {{ title }}\n\nOne\nline of {{ x|f('.1%') }}.\n\n[t]\n\n![A\nfigure](f.svg)\n\n"
     text += "{% if no %}\nnever\n{% endif %}\n"
     (folder / "report.md").write_text(text, encoding="utf-8")
@@ -50,7 +50,7 @@ def test_a_report_is_its_template(folder: Path) -> None:
     assert made == [Heading(1, "T"), Paragraph("One line of 50.0%."), t, Figure("f.svg", "A figure")]
 
 
-def test_claims_are_tested_in_order_and_say_when_they_cannot_be(folder: Path) -> None:
+def test_claims_are_tested_in_order_and_may_be_untestable(folder: Path) -> None:
     said = {"ours": "{n}", "paper": "1", "untested": "nothing"}
     both = {name: {**said, "claim": name} for name in ("one", "other")}
     (folder / "claims.yaml").write_text(yaml.safe_dump(both), encoding="utf-8")
@@ -66,7 +66,7 @@ def test_claims_are_tested_in_order_and_say_when_they_cannot_be(folder: Path) ->
 
     found = claims.of(2)
     assert [(c.claim, c.ours, c.verdict) for c in found] == [
-        ("other", "2", "does not hold"),
+        ("other", "2", "not confirmed"),
         ("one", "nothing", "not tested"),
     ]
 
@@ -81,7 +81,7 @@ def test_every_declared_table_and_claim_is_used(paper: str) -> None:
         assert all(f"def {name}(" in source for name in definitions(paper, "claims"))
 
 
-def test_published_numbers_are_read_by_type() -> None:
+def test_printed_numbers_are_parsed_by_type() -> None:
     from discreet_studies.sensitivity.table1 import ROWS, PrintedShares
 
     assert published("sensitivity", "table-1", PrintedShares) == ROWS

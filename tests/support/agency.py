@@ -1,4 +1,4 @@
-"""A small agency for tests: confidential records with some dirt, a ledger with a budget, releases as YAML."""
+"""A small agency for tests: confidential records with some data errors, a ledger with a budget, releases as YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers made by hand, and drawn at random, for tests of what is done with them."""
+"""Hand-written and randomly generated answers, for tests of their formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABOUT = TableSummary(
     title="Jobs by place",
     release="jobs-2024",
     method="counts",
-    guarantee="Whatever is published changes its probability by a factor of at most e^1.",
+    guarantee="Satisfies (1, 0)-differential privacy for one record.",
     caveats=("Firms are hidden one establishment at a time.",),
     noise="two-sided geometric, P(k) ∝ exp(−|k|)",
     notes=("Protected statistics.",),
@@ -75,7 +75,7 @@ def jobs() -> Answer:
 
 @dataclass(frozen=True)
 class TrickyNames:
-    """Where a name may stand that means something to a format."""
+    """Names with a special meaning in some output format."""
 
     variables = ("sex", "age group", "ContentsCode", "status", "estimate", "2020", "größe", "AGE_GROUP", "OBS_VALUE")
     measures = ("estimate", "se", "p50", "status", "größe")
@@ -83,7 +83,7 @@ class TrickyNames:
 
 @st.composite
 def answers(draw: Any) -> Answer:
-    """Up to three variables, any texts, any numbers that a table has, and gaps."""
+    """Up to three variables, arbitrary texts and numbers, and missing values."""
     texts = st.sampled_from(NASTY) | st.text(max_size=6)
     ids = draw(st.lists(st.sampled_from(TrickyNames.variables), max_size=3, unique=True))
     variables = []

@@ -1,4 +1,4 @@
-"""Arrow arrays as sources hand them over: the same values in every form, and values that Python would not make."""
+"""Arrow arrays as sources deliver them: equal values in every encoding, and values that Python would not produce."""
 
 from __future__ import annotations
 

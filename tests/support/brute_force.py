@@ -1,4 +1,4 @@
-"""Local sensitivities without any thought: leave each observation out, add every point of a fine grid, refit."""
+"""Local sensitivities by brute force: leave each observation out, add every point of a fine grid, refit."""
 
 from __future__ import annotations
 

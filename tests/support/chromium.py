@@ -1,4 +1,4 @@
-"""A page in a browser, as tests use it."""
+"""A browser page for tests."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A process that runs or resumes a release while things go wrong: `cluster_driver.py VERB SPEC LEDGER OUT OPTIONS`.
+"""A process that runs or resumes a release under injected faults: `cluster_driver.py VERB SPEC LEDGER OUT OPTIONS`.
 
-OPTIONS is JSON. `fault` is something that happens to a worker in the middle of a part; `marks` is the folder where it
-leaves word. `at` says what is done at a step of the run: `wait` for such word, `kill` this process, kill `executors`
+OPTIONS is JSON. `fault` is what happens to a worker in the middle of a part; `marks` is the folder where it
+leaves a mark. `at` says what is done at a step of the run: `wait` for a mark, `kill` this process, kill `executors`
 or the `workers` of the cluster, `change` the source. `part` is the number of rows in a file; `patience` and `lost` are
-the seconds to wait for workers that have not come yet, and for those that went.
+the seconds to wait for workers that have not registered yet, and for lost ones.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Faulty:
         end = time.monotonic() + SECONDS
         while len(list(Path(self.marks).glob("attempt-*"))) < 2:
             if time.monotonic() > end:
-                raise RuntimeError("nobody else came")
+                raise RuntimeError("no second worker came")
             time.sleep(0.01)
 
     def waits(self) -> None:

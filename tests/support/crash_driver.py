@@ -1,4 +1,4 @@
-"""A process that runs or resumes a release and kills itself (SIGKILL) at a named step: no clean-up, no goodbye."""
+"""A process that runs or resumes a release and kills itself (SIGKILL) at a named step, without clean-up."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Do public intervals of a cube's queries hold what they say? Sampling and perturbation simulated together (002, §3.4).
+"""Coverage of the confidence intervals of a cube's queries, simulating sampling and perturbation together.
 
-Only for invented or public populations: it needs the population value of every cell. Each sample's cube is perturbed
-under a fixed test key, its sampling variance estimated in several ways, and each interval asked whether it holds the
+The intervals are those of Li & Krenzke 2020, §3.4, and ours.
+
+Only for synthetic or public populations: it needs the population value of every cell. Each sample's cube is perturbed
+under a fixed test key, its sampling variance estimated in several ways, and each interval checked for covering the
 population value. The ways:
 
-published   internal: raw replication + (θ̃ − θ̂)² (002, §3.4)
+published   internal: raw replication + (θ̃ − θ̂)² (§3.4)
 expected    internal: raw replication + the expected perturbation variance
 replicates  public: protected replicate cubes, negative variances taken as 0
 plain       public: a variance function of a few protected replicate tables, at max(x̃, 0)
@@ -53,7 +55,7 @@ LARGEST = 2**27  # query cells × cube cells: one gibibyte
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A drawn sample: each record's cell, its weight (a whole number), and its replicate weights (record × R)."""
+    """A drawn sample: each record's cell, its weight (an integer), and its replicate weights (record × R)."""
 
     cells: Numbers
     weights: Numbers
@@ -62,7 +64,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class CoverageDesign:
-    """What is declared before any record is seen."""
+    """Parameters declared before any record is read."""
 
     shape: tuple[int, ...]
     queries: tuple[Margin, ...]
@@ -76,7 +78,7 @@ class CoverageDesign:
 
 @dataclass(frozen=True)
 class IntervalCoverage:
-    """How often the intervals of a group of cells held the population value; standard errors are over samples."""
+    """Coverage of the population value by the intervals of a group of cells; standard errors are over samples."""
 
     way: Way
     epsilon: Fraction
@@ -100,8 +102,8 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class HeldShare:
-    """How often the interval of the perturbation alone held the sample's own value."""
+class PerturbationCoverage:
+    """Coverage of the sample's own value by the interval for the perturbation alone."""
 
     epsilon: Fraction
     group: str
@@ -120,11 +122,11 @@ class FittedCurve:
 
 @dataclass(frozen=True)
 class CoverageStudy:
-    """All that was measured."""
+    """All results."""
 
     coverage: tuple[IntervalCoverage, ...]
     stability: tuple[Stability, ...]
-    perturbation: tuple[HeldShare, ...]
+    perturbation: tuple[PerturbationCoverage, ...]
     curves: tuple[FittedCurve, ...]
 
     def covered(self, way: Way, epsilon: Fraction, group: str) -> IntervalCoverage:
@@ -132,7 +134,7 @@ class CoverageStudy:
         for line in self.coverage:
             if (line.way, line.epsilon, line.group) == (way, epsilon, group):
                 return line
-        raise ParameterError("nothing was measured there", where=f"{way}, {group}", do="look at the study's groups")
+        raise ParameterError("no result for this group", where=f"{way}, {group}", do="choose one of the study's groups")
 
 
 def cube_coverage(
@@ -146,24 +148,24 @@ def cube_coverage(
     queries = _Queries.of(truth, drawn, design)
     coverage: list[IntervalCoverage] = []
     stability: list[Stability] = []
-    held: list[HeldShare] = []
+    held: list[PerturbationCoverage] = []
     curves: list[FittedCurve] = []
     for epsilon in chosen:
         runs = [_SampleRun.of(queries, one, design, epsilon, number) for number, one in enumerate(drawn)]
         curves += [FittedCurve(way, epsilon, fit) for run in runs for way, fit in run.fits.items()]
-        for group, inside in queries.groups.items():
-            if not inside.any():
+        for group, members in queries.groups.items():
+            if not members.any():
                 continue
-            coverage += [_coverage(way, epsilon, group, inside, runs, queries) for way in WAYS]
-            stability += [_stability(way, epsilon, group, inside, runs, queries) for way in WAYS]
-            share = float(np.mean([run.held[inside] for run in runs]))
-            held.append(HeldShare(epsilon, group, len(runs) * int(inside.sum()), share))
+            coverage += [_coverage(way, epsilon, group, members, runs, queries) for way in WAYS]
+            stability += [_stability(way, epsilon, group, members, runs, queries) for way in WAYS]
+            share = float(np.mean([run.held[members] for run in runs]))
+            held.append(PerturbationCoverage(epsilon, group, len(runs) * int(members.sum()), share))
     return CoverageStudy(tuple(coverage), tuple(stability), tuple(held), tuple(curves))
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """A sample's cubes: records, weights, squared weights, exact deviations, and clamped ones on whole numbers."""
+    """A sample's cubes: records, weights, squared weights, exact deviations, and clamped ones rounded to integers."""
 
     records: Floats
     estimate: Floats
@@ -240,7 +242,9 @@ class _SampleRun:
         fit = _on_replicates(drawn, cube, distribution, design, epsilon, number)
         other = _on_squares(drawn, cube, distribution, design, epsilon, number)
 
-        paper = raw + (x - exact) ** 2  # 002, §3.4: with x it gives what the noise hides, and must not be published
+        paper = (
+            raw + (x - exact) ** 2
+        )  # Li & Krenzke 2020, §3.4: together with x it reveals the protected value, and must not be published
         variances: dict[Way, Floats] = {
             "published": paper - noise,
             "expected": raw,
@@ -321,13 +325,13 @@ def _noise(distribution: DiscreteLaplace, n: int, purpose: str, number: int) -> 
 
 
 def _coverage(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
+    way: Way, epsilon: Fraction, group: str, members: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> IntervalCoverage:
-    truth = queries.truth[inside]
-    known = np.sqrt(queries.mse + runs[0].noise)[inside]
+    truth = queries.truth[members]
+    known = np.sqrt(queries.mse + runs[0].noise)[members]
     shares, widths = [], []
     for run in runs:
-        low, high = (end[inside] for end in run.ends[way])
+        low, high = (end[members] for end in run.ends[way])
         shares.append(np.mean((low <= truth) & (truth <= high)))
         widths.append((high - low) / 2 / known)
     error = float(np.std(shares, ddof=1)) / sqrt(len(runs))
@@ -336,10 +340,10 @@ def _coverage(
 
 
 def _stability(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
+    way: Way, epsilon: Fraction, group: str, members: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> Stability:
-    found = np.stack([run.variances[way][inside] for run in runs])
-    true = queries.mse[inside]
+    found = np.stack([run.variances[way][members] for run in runs])
+    true = queries.mse[members]
     some = true > 0
     ratio = float(found.mean(axis=0).sum() / true.sum()) if some.any() else inf
     off = float(np.median(np.abs(found[:, some] / true[some] - 1))) if some.any() else inf

@@ -1,4 +1,4 @@
-"""A small world for tests of earnings: a public list of programmes, graduates with pay, releases of percentiles."""
+"""Synthetic data for tests of earnings: a public list of programmes, graduates with pay, releases of percentiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COARSER = {
     "school": ["institution", "degree_level"],
     "state4": ["state", "degree_level", "cip4"],
 }
-BORDERS = (1, 20_000, 40_000, 60_000, 100_000)  # four bins: a histogram that one can look at
+BORDERS = (1, 20_000, 40_000, 60_000, 100_000)  # four bins: a histogram small enough to inspect
 DOMAINS: dict[str, Any] = {
     "programme": {
         "groups": "programmes.csv",

@@ -1,7 +1,7 @@
-"""The engines that tests run on: DuckDB, and one Spark session a process, started when it is first asked for.
+"""The engines that tests run on: DuckDB, and one Spark session per process, started on first use.
 
-Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. Only one
-Spark lives in a process, so the two are two runs of pytest.
+Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. A process
+can have only one Spark, so the two need two runs of pytest.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.domain import Domain
 from discreet.engine import Engine, open_engine
-from discreet.engine.audit import coded, inspected
-from discreet.engine.derived_values import Binned, Observed, with_bins
+from discreet.engine.audit import coded_attributes, preflight_columns
+from discreet.engine.derived_values import BinnedValue, ObservedValue, with_bins
 from discreet.engine.intake.derived import DerivedColumn
 from discreet.engine.intake.normalise import plain_type
 from discreet.engine.intake.stream import Intake
-from discreet.engine.lookups import Records, take_in
+from discreet.engine.lookups import Records, ingest_tables
 from discreet.engine.tabulate import derived_columns
 from discreet.privacy.guarantee import Unit
 from discreet.spec import SparkEngineSpec
@@ -74,12 +74,12 @@ def environment(**values: str) -> Iterator[None]:
 @contextmanager
 def local_spark(folder: Path, **config: str) -> Iterator[Spark]:
     """A session of this process; what Java prints is in a file."""
-    from discreet.engine.spark.session import started
+    from discreet.engine.spark.session import start_session
 
     spec = SparkEngineSpec(spark="local[2]", config={**BRIEF, **config})
     with ExitStack() as stack:
         with environment(DISCREET_SPARK_LOG=str(folder / "spark.log"), SPARK_LOCAL_IP="127.0.0.1"):
-            session = stack.enter_context(started(spec, folder))
+            session = stack.enter_context(start_session(spec, folder))
         yield Spark(session, folder, folder / "spark.log")
 
 
@@ -88,14 +88,14 @@ def cluster_spark(folder: Path) -> Iterator[Spark]:
     """A session on a cluster of two workers, each a process with executors of its own."""
     from benchmarks._cluster import cluster
 
-    from discreet.engine.spark.session import started
+    from discreet.engine.spark.session import start_session
 
     with ExitStack() as stack:
         found = stack.enter_context(cluster(folder / "cluster", workers=2, cores=1, memory="1g"))
         log, local = folder / "spark.log", folder / "local"
         local.mkdir()
         with environment(DISCREET_SPARK_LOG=str(log), SPARK_CONF_DIR=str(found.settings), SPARK_LOCAL_IP="127.0.0.1"):
-            session = stack.enter_context(started(SparkEngineSpec(spark=found.master), local))
+            session = stack.enter_context(start_session(SparkEngineSpec(spark=found.master), local))
         yield Spark(session, local, log)
 
 
@@ -154,23 +154,23 @@ def take_records(
     base: Path,
     domains: Sequence[Domain],
     unit: Unit,
-    binned: Sequence[Binned] = (),
-    observed: Sequence[Observed] = (),
+    binned: Sequence[BinnedValue] = (),
+    observed: Sequence[ObservedValue] = (),
     *,
     inspect: bool = False,
     counted: bool = False,
 ) -> Records:
-    """One source as a release takes it in: checked, and with its bins; stored, for tests look at it more than once."""
+    """One source ingested as by a release: checked, with its bins, and stored, as tests read it more than once."""
     wanted = derived_columns(domains, binned, observed)
     if inspect:
-        wanted += inspected(coded(domains), binned, observed)
-    records = take_in(engine, {"records": engine.open(source, base)}, {}, wanted, unit.entity, counted)
-    return replace(records, table=with_bins(records.table, binned)).stored(engine)
+        wanted += preflight_columns(coded_attributes(domains), binned, observed)
+    records = ingest_tables(engine, {"records": engine.open(source, base)}, {}, wanted, unit.entity, counted)
+    return replace(records, table=with_bins(records.table, binned)).store(engine)
 
 
 @dataclass(frozen=True)
 class RawColumn(DerivedColumn):
-    """A column as it is, under its own name: for tests of what an engine does with any table."""
+    """A column unchanged, under its own name: for tests of engines on arbitrary tables."""
 
     column: str
     kind: pa.DataType
@@ -206,7 +206,7 @@ def stream(engine: Engine, source: Any, base: Path, columns: Sequence[str]) -> i
 
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
     scan = engine.open(source, base)
-    return engine.take_in(scan, Intake(tuple(RawColumn(c, plain_type(*scan.kinds[c])) for c in columns)))
+    return engine.ingest(scan, Intake(tuple(RawColumn(c, plain_type(*scan.kinds[c])) for c in columns)))
 
 
 # --- whole releases -------------------------------------------------------------------------------------------------

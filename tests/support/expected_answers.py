@@ -1,4 +1,4 @@
-"""A table beside those of a release that is looked up, not added up: small employers, with a label for each code."""
+"""A table that is looked up rather than added up: small employers, with a label for each code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world for tests of LEHD's layout of flows: groups of graduates, and where they may work."""
+"""Synthetic data for tests of LEHD's layout of flows: groups of graduates, and where they may work."""
 
 from __future__ import annotations
 

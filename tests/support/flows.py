@@ -1,4 +1,4 @@
-"""A small world for tests of flows: graduates of a few institutions, their jobs, and public files about jobs."""
+"""Synthetic data for tests of flows: graduates of a few institutions, their jobs, and public files about jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests as a careful forger would write them: every digest in them is right, and only the ledger knows better."""
+"""Forged manifests in which every digest is correct, so that only the ledger reveals the forgery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def forged_text(text: str | bytes, change: Callable[[dict[str, Any]], object]) -> str:
-    """The text of a manifest that says something else, with a digest that fits: in plain Python, as in the docs."""
+    """A manifest's text after a change, with a matching digest: in plain Python, as in the docs."""
     said = json.loads(text)
     change(said)
     plain = {key: value for key, value in said.items() if key not in ("digest", "ledger")}
@@ -25,5 +25,5 @@ def forge_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> 
 
 
 def forge_file_digest(folder: Path, path: Path) -> None:
-    """A manifest that lists a file as it is now."""
+    """Update the manifest with the current digest of a file."""
     forge_manifest(folder, lambda said: said["files"].update({path.name: sha256(path.read_bytes()).hexdigest()}))

@@ -1,4 +1,4 @@
-"""Goodness of fit of integer noise to a claimed distribution, by two looks at it: its shape, and its lowest bits."""
+"""Goodness of fit of integer noise to a claimed distribution, by two tests: of its shape and of its lowest bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile values, by type of column."""
+"""Adversarial values, by column type."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _whole(kind: pa.DataType) -> list[int | None]:
 
 
 def _decimals(kind: pa.DataType) -> list[Decimal | None]:
-    """The largest, the smallest, those around whole numbers, and around the borders of bins."""
+    """The largest, the smallest, those around integers, and around the edges of bins."""
     with localcontext(Context(prec=200)):
         return _exact(kind)
 
@@ -107,7 +107,7 @@ def family(kind: pa.DataType) -> str:
 def column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     """An Arrow column of these values, without asking whether texts are UTF-8."""
     if pa.types.is_dictionary(kind):
-        # entries that nobody uses, an entry twice, and one that is missing
+        # unused entries, a duplicate entry, and one that is missing
         entries = [*{repr(v): v for v in values if v is not None}.values(), None]
         entries += entries[:1]
         place = {repr(v): i for i, v in enumerate(entries)}

@@ -1,7 +1,7 @@
-"""How drawn examples are drawn, for every test: the same in every run, however long one takes, none remembered.
+"""The Hypothesis profile of all tests: deterministic examples, no deadline, no example database.
 
-A test says only how many it wants. `make test` draws a few of them (`--hypothesis-profile=fast`), and the slower tiers,
-which run these tests again, draw all.
+A test states only the number of examples. `make test` draws a few of them (`--hypothesis-profile=fast`), and the slower
+tiers, which run these tests again, draw all.
 """
 
 from __future__ import annotations

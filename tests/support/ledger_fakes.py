@@ -1,4 +1,4 @@
-"""Small ledgers for tests, and the attacker's tools."""
+"""Small ledgers for tests, and tools to tamper with them."""
 
 import datetime as dt
 import sqlite3

@@ -1,4 +1,5 @@
-"""Audits of mechanisms for counts of jobs: draws on neighbouring cells, and whether they refute what is claimed."""
+"""Audits of mechanisms for counts of jobs: draws on neighbouring cells, and whether they refute the claimed
+guarantee."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import numpy as np
 from discreet.methods.employer.mechanisms import Int64s
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet_studies.attacks.audits import LEVEL, Audited, audit_draws
+from discreet_studies.attacks.audits import LEVEL, AuditBound, audit_draws
 from discreet_studies.attacks.proportions import lower, upper
 from discreet_studies.attacks.runs import grown
 
@@ -30,7 +31,7 @@ class AuditedCells:
 
 
 @dataclass(frozen=True)
-class AuditedClaim(Audited):
+class AuditedClaim(AuditBound):
     """What an audit found, beside what is claimed."""
 
     claimed: Fraction | None
@@ -64,7 +65,8 @@ def _sample(draw: Draw, cells: AuditedCells, label: str, key: ReleaseKey, sample
 
 
 def reachable(samples: int, level: Fraction = LEVEL) -> float:
-    """The largest bound that so many samples can give: an event that always happens here and never there."""
+    """The largest bound that this number of samples can give: an event that always occurs on one side and never on the
+    other."""
     left, doubt = samples - samples // 2, (1 - level) / 2
     return log(lower(left, left, doubt) / upper(0, left, doubt))
 

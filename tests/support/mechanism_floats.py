@@ -1,4 +1,4 @@
-"""The distributions again, in vectorised floats and by other means than `upper`; neighbours to try them on."""
+"""Independent float implementations of the mechanisms' distributions, and neighbours to test them on."""
 
 from __future__ import annotations
 

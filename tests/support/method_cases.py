@@ -1,4 +1,4 @@
-"""Releases with everything that every method has, of one agency: for tests of engines and of published bytes."""
+"""Releases that use every option of every method, of one agency: for tests of engines and of published bytes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ CASES: dict[str, dict[str, Any]] = {
         "levels": [{"name": "moves_by_trade", "by": [], "to": ["trade"]}],
     },
 }
-JOBS: dict[str, dict[str, Any]] = {  # of establishments, by the unit that hides them
+JOBS: dict[str, dict[str, Any]] = {  # of establishments, by privacy unit
     "strong": {
         "places": {"by": ["place", "sector"]},
         "queries": {"by": ["place"], "only": {"sex": "2"}, "largest_establishment": {"epsilon": "1"}},

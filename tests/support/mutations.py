@@ -1,5 +1,5 @@
-"""What a declaration or a published folder may have become on its way: bytes, texts and structures changed at random,
-the same in every run. A mutation says in words what it did."""
+"""Pseudorandom mutations of declarations and published folders: of bytes, texts and structures, the same in every run.
+Each mutation carries a description."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 class TooSlow(BaseException):
-    """A mutation that keeps somebody waiting."""
+    """A mutation that exceeds the time limit."""
 
 
 @contextmanager

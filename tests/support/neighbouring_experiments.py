@@ -1,8 +1,8 @@
-"""What somebody who sees a release can tell about one record, measured on whole releases of neighbouring records.
+"""What an adversary learns about one record, measured on whole releases of neighbouring data sets.
 
 `PYTHONPATH=src:tests python tests/support/neighbouring_experiments.py` prints one JSON object: for two flaws of reading
-a lower bound of the privacy loss ln(p/q) at ε = 1, by 400 + 400 real releases, and for two others how far one record
-moves the cells of everybody else. `--runs 40` is quicker and says less; `--only bom` leaves out the others.
+a lower bound of the privacy loss ln(p/q) at ε = 1, by 400 + 400 real releases, and for two others how much one record
+changes the cells of other records. `--runs 40` is faster and less precise; `--only bom` leaves out the others.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ def share_between(hits: int, runs: int) -> tuple[float, float]:
 
 
 def least_loss(more: int, less: int, runs: int) -> float:
-    """A lower bound of ln(p/q) at CONFIDENCE, from how often an event came on either side; below 0 it says nothing."""
+    """A lower bound of ln(p/q) at CONFIDENCE, from the frequency of an event on either side; below 0 it is
+    uninformative."""
     low, high = share_between(more, runs)[0], share_between(less, runs)[1]
     return math.log(low / high) if low > 0 else -math.inf
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A set of records, and a release of them."""
+    """One of two neighbouring sets of records, and its release."""
 
     name: str
     run: Run
@@ -117,7 +118,7 @@ def bom(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]:
     return {"exact": exact, **measure_loss(side("without p1"), side("with p1"), runs, real)}
 
 
-# --- whole numbers of 128 bits that name persons --------------------------------------------------------------------
+# --- 128-bit integers as person ids ----------------------------------------------------------------------------------
 
 
 def huge(folder: Path, kind: str = "HUGEINT") -> Path:
@@ -165,7 +166,7 @@ DROPPED = {
 
 
 def zeros(folder: Path, people: int = MANY) -> dict[str, Path]:
-    """Farmers who all have the value −0.0; beside them in the same row group one shopkeeper with 5.0, or nobody."""
+    """Farmers who all have the value −0.0, in one row group with one shopkeeper with 5.0, or none."""
     found = {"without the shop": folder / "without.parquet", "with the shop": folder / "with.parquet"}
     for path, more in zip(found.values(), (0, 1), strict=True):
         pq.write_table(

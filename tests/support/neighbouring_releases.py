@@ -1,7 +1,7 @@
-"""Releases of neighbouring records: what was published, what was refused, and what stopped, told apart.
+"""Releases of neighbouring data sets, with outcomes: published, refused, or stopped.
 
-Noise of ε = 1000 is 0, so what a release publishes is what it counted; its key is the same test key each time, so which
-records of a person count is the same, too. Two releases then differ in their records alone.
+Noise of ε = 1000 is 0, so what a release publishes is what it counted; its key is the same test key each time, so the
+records kept per person are the same, too. Two releases then differ only in their records.
 """
 
 from __future__ import annotations
@@ -112,15 +112,15 @@ def _nameless(refusal: str, source: Any) -> str:
 
 
 def changed_cells(before: Outcome, after: Outcome) -> Cells:
-    """By how much each cell is another one."""
+    """The change of each cell that differs."""
     cells = {*before.cells, *after.cells}
     both = {cell: after.cells.get(cell, 0) - before.cells.get(cell, 0) for cell in cells}
     return {cell: n for cell, n in both.items() if n}
 
 
 def assert_own_cell_only(without: Outcome, within: Outcome, *own: tuple[str, ...]) -> None:
-    """What one more record may do: nothing, or one more in a cell of its own. A schema that is refused is refused
-    without that record just so; nothing else stops a release."""
+    """One more record may change nothing, or add one to its own cell. A refused schema is also refused without that
+    record; nothing else stops a release."""
     assert not without.stopped, without.stopped
     assert not within.stopped, f"one record stops the release: {within.stopped}"
     assert within.refused == without.refused, "one record decides about a refusal"

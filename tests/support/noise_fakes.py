@@ -1,4 +1,4 @@
-"""Block sources that tests control, and a fixed test stream."""
+"""Scripted block sources for tests, and a fixed test stream."""
 
 from __future__ import annotations
 

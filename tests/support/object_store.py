@@ -25,7 +25,7 @@ class S3Server:
         return f"s3://{bucket}/{prefix}?{where}"
 
     def objects(self, prefix: str) -> dict[str, bytes]:
-        """Everything below a prefix, also objects that stand for folders."""
+        """All objects below a prefix, including folder markers."""
         found = self.system.get_file_info(FileSelector(f"{BUCKET}/{prefix}", allow_not_found=True, recursive=True))
         start = len(f"{BUCKET}/{prefix}/")
         return {
@@ -43,7 +43,7 @@ class S3Server:
 
 @contextmanager
 def s3_server() -> Iterator[int]:
-    """A running server's port."""
+    """Run a server; yields its port."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -54,7 +54,7 @@ def s3_server() -> Iterator[int]:
 
 
 def set_s3_credentials(patch: pytest.MonkeyPatch) -> None:
-    """Credentials that the server takes."""
+    """Set credentials that the server accepts."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         patch.setenv(name, "test")
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""A sample of the invented requirements survey, held as a whole."""
+"""A sample of the synthetic requirements survey, in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class SurveySample:
         return found
 
     def variances(self, names: Sequence[str]) -> Floats:
-        """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; 002, §3.4). Confidential, as the sample is."""
+        """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; Li & Krenzke 2020, §3.4). Confidential, as the
+        sample is."""
         estimate, *replicates = self._tables(names, [self.weight, *self.replicates])
         return np.asarray(4 * np.mean((np.array(replicates) - estimate) ** 2, axis=0))
 
@@ -51,7 +52,7 @@ def occupations(
     replicates: int = 20,
     occupations: int = 600,
 ) -> SurveySample:
-    """Invent a survey of exactly so many quotes: the same for the same numbers; each draw is another sample."""
+    """Generate a synthetic survey with this number of quotes; deterministic, and each draw is another sample."""
     design = SurveyDesign(rows, seed, requirements, replicates, occupations)
     blocks = list(sample(design, draw))
     return SurveySample(

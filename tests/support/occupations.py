@@ -1,4 +1,4 @@
-"""The population behind samples of the invented survey: every job of every employer."""
+"""The population behind samples of the synthetic survey: every job of every employer."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ADMIN, OWNER, MEMBERS = "tester", "me", ("ann", "bob")
 
 
 class PostgresServer:
-    """Trusts everybody on this machine. It can be killed and started again."""
+    """Trusts every local user. It can be killed and restarted."""
 
     def __init__(self) -> None:
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
@@ -83,7 +83,7 @@ class PostgresServer:
 
 
 def as_user(url: str, user: str) -> str:
-    """The same place, for somebody else."""
+    """The same URL, for another user."""
     return url.replace(f"://{OWNER}@", f"://{user}@")
 
 

@@ -1,6 +1,6 @@
-"""Processes of their own that need not import the product: one server has done so, and forks.
+"""Separate processes that need not import the product: a fork server has imported it already.
 
-They can be killed, have their own environment and share nothing with the test but files.
+They can be killed, have their own environment and share only files with the test.
 """
 
 from __future__ import annotations

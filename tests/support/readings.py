@@ -1,4 +1,4 @@
-"""What a source's records become, one by one, and that none of them has a say in another's reading."""
+"""Values derived from a source's records, and a check that each record is read independently of the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from discreet.domain.bins import Bins
-from discreet.engine.intake.derived import Bin, Category, DerivedColumn, Identifier, Number, Shown
+from discreet.engine.intake.derived import Bin, Category, CodeText, DerivedColumn, Identifier, Number
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
 from discreet.spec import Source, ValuesDomain
@@ -24,7 +24,7 @@ def category(column: str, *words: str) -> Category:
 
 def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tuple[DerivedColumn, ...]:
     """A text column as a category and as its code, perhaps a number, perhaps an identifier."""
-    found: list[DerivedColumn] = [category(code, "ok", "7"), Shown(code, None)]
+    found: list[DerivedColumn] = [category(code, "ok", "7"), CodeText(code, None)]
     if value is not None:
         found += [Number(value), Bin(value, Bins((0, 2, 5, 9)))]
     if id is not None:
@@ -46,7 +46,7 @@ def readings(source: Any, made: Sequence[DerivedColumn], base: Path = Path()) ->
 
 
 def each_alone(records: Sequence[Any], read: Callable[[Sequence[Any]], list[Row]]) -> list[Row]:
-    """The readings of all records, which are those without any one of them and that one's own."""
+    """Values of all records, after checking that leaving out any one record leaves the others unchanged."""
     every = read(records)
     assert len(every) == len(records)
     for i in range(len(records)):
@@ -55,7 +55,7 @@ def each_alone(records: Sequence[Any], read: Callable[[Sequence[Any]], list[Row]
 
 
 def released_csv(folder: Path, source: Any = None, frame: Any = None) -> bytes:
-    """A simulated release of a source with a column `s`, run to its end: what it published."""
+    """The CSV bytes of a complete simulated release of a source with a column `s`."""
     spec = {
         "source": {"records": source} if frame is None else {"frame": ""},
         "unit": "record",

@@ -1,4 +1,4 @@
-"""A small world for tests of recoding: programmes in an old and a new classification, graduates with pay and jobs.
+"""Synthetic data for tests of recoding: programmes in an old and a new classification, graduates with pay and jobs.
 
 Of the old four-digit codes 01.01 stays, 01.09 splits across families, 03.01 and 03.02 merge, 52.02 splits inside its
 family, and 22.03 is deleted. Of the families 01 splits.
@@ -85,7 +85,7 @@ RECODE: dict[str, Any] = {
     "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new", "action": "action", "deleted": ["Deleted"]},
     "history": {"file": "completions.csv", "old": "cipcode", "number": "awards"},
     "shares": SHARES,
-    "smallest_share": "0.001",
+    "smallest_weight": "0.001",
     "overrides": "overrides.csv",
 }
 EARNINGS: dict[str, Any] = {
@@ -176,7 +176,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) 
 
 @dataclass(frozen=True)
 class MeasurementFolder:
-    """The measurements in a folder."""
+    """The noisy measurements stored in a folder."""
 
     about: Measurements
     counts: Mapping[str, np.ndarray[Any, np.dtype[np.int64]]]

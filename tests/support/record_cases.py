@@ -1,4 +1,4 @@
-"""Every reader, hostile records of every type, written in many ways.
+"""Test cases: every reader, adversarial records of every type, written in many ways.
 
 `PYTHONPATH=tests python tests/support/record_cases.py [READER…] [full]` runs them all and prints how many pairs of
 sources were compared; `full`: with every record left out in turn.
@@ -107,7 +107,7 @@ def arrow_cases() -> list[RecordCase]:
     for kind in KINDS:
         out += [_case("arrow", "whole", kind, writers.whole), _case("arrow", "sliced", kind, writers.sliced)]
         out += [_case("arrow", "chunked", kind, writers.chunked, settings=SMALL["frames"])]
-    # with the entries that nobody uses, as many as the index can count
+    # including unused entries, as many as the index can count
     many = records([f"w{i}" for i in range(126)])
     return [
         *out,

@@ -4,8 +4,8 @@ A reading is a multiset: everything that is derived from each record, with its t
 
     reading(D) = reading(D − r) + reading(r),
 
-for every record r of D, with the same refusals on all three sides. It implies that which records share an id stays as
-it is. `every_record` is just that, with 2n + 1 readings. `split` is quicker: D, and the halves of D by the bits of a
+for every record r of D, with the same refusals on all three sides. It implies that which records share an id does not
+change. `every_record` is just that, with 2n + 1 readings. `split` is quicker: D, and the halves of D by the bits of a
 record's place, must each be the sum of what its records are when read alone.
 """
 
@@ -29,19 +29,19 @@ from discreet.engine import Engine
 from discreet.engine.intake.derived import (
     Bin,
     Category,
+    CodeText,
     DerivedColumn,
-    Fate,
-    Holds,
     Indicator,
-    Legible,
+    KeyPart,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
+    ValueStatus,
     identifier,
 )
-from discreet.engine.intake.parallel import taken_in
+from discreet.engine.intake.parallel import ingest_pieces
 from discreet.engine.intake.stream import Intake, N
-from discreet.engine.lookups import take_in
+from discreet.engine.lookups import ingest_tables
 from discreet.engine.readers import Scan, open_source
 from discreet.errors import DiscreetError
 from discreet.spec import Source
@@ -106,25 +106,25 @@ ATTRIBUTES = (
     _attribute("pair", columns=("p", "q"), source=("x", "y"), other="else",
                categories=tuple((f"p{i}", f"q{i}") for i in range(5)), lookup=_PAIRS),
 )  # fmt: skip
-TAG = Shown("tag", None)
+TAG = CodeText("tag", None)
 CODES: tuple[DerivedColumn, ...] = (
     *map(Category, ATTRIBUTES),
-    *map(Fate, ATTRIBUTES),
-    Part("x", None, WORDS),
-    Holds("x", equals=("7", "a", "true", "0.5")),
+    *map(ValueStatus, ATTRIBUTES),
+    KeyPart("x", None, WORDS),
+    SampleCondition("x", equals=("7", "a", "true", "0.5")),
 )
 BINS: tuple[DerivedColumn, ...] = (
     Bin("x", Bins((-10, 0, 1, 7, 8, 100, 2**40))),
-    Holds("x", 0, 7),
-    Holds("x", at_most=-1),
+    SampleCondition("x", 0, 7),
+    SampleCondition("x", at_most=-1),
 )
 VALUES: tuple[DerivedColumn, ...] = (
     Number("x"),
-    Legible("x", True),
-    Legible("x", False),
+    NumberStatus("x", True),
+    NumberStatus("x", False),
     Indicator("x", ("7", "a", "true")),
-    Shown("x", None),
-    Shown("x", 5),
+    CodeText("x", None),
+    CodeText("x", 5),
 )
 
 
@@ -170,8 +170,8 @@ class IntakeOnly:
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         return open_source(source, base)
 
-    def take_in(self, scan: Scan, intake: Intake) -> Any:
-        return list(taken_in(intake, scan.pieces))
+    def ingest(self, scan: Scan, intake: Intake) -> Any:
+        return list(ingest_pieces(intake, scan.pieces))
 
     def batches(self, table: Any) -> Iterator[pa.RecordBatch]:
         return iter(table)
@@ -220,7 +220,7 @@ def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> RecordRea
         try:
             rows["id"] = _rows(engine, scan, [TAG], "x")
         except DiscreetError as error:
-            if "says whom" not in str(error) and "cannot be matched" not in str(error):
+            if "used as an identifier" not in str(error) and "cannot be matched" not in str(error):
                 raise
             refused.add(str(error))
     rows["unreadable"] = Counter({("lines",): sum(scan.unreadable.values())})
@@ -241,9 +241,9 @@ def _rows(
     engine: AnyEngine, scan: Scan, asked: Sequence[DerivedColumn], entity: str | None = None, counted: bool = False
 ) -> Counter[Row]:
     made = [column for column in asked if not _refusal(scan, column)]
-    table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
+    table = ingest_tables(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
     if entity and not isinstance(engine, IntakeOnly):
-        table = engine.store(table)  # it is looked at twice
+        table = engine.store(table)  # it is read twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
     rows: Counter[Row] = Counter()
     for batch in engine.batches(table):
@@ -326,7 +326,7 @@ class CaseReader:
 
 
 def every_record(case: RecordCase, engine: AnyEngine | None = None) -> ComparisonReport:
-    """The distribution for every record in turn."""
+    """Check independence for every record in turn."""
     reader, report = CaseReader(case, engine or IntakeOnly()), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)
@@ -377,7 +377,7 @@ def _sum(readings: Sequence[RecordReading]) -> RecordReading:
 
 
 def agree(case: RecordCase, one: AnyEngine, other: AnyEngine) -> ComparisonReport:
-    """Two engines read the same."""
+    """Check that two engines read the same."""
     report = ComparisonReport()
     report.compare(f"{case} on two engines", CaseReader(case, one)(case.records), CaseReader(case, other)(case.records))
     return report

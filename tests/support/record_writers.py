@@ -1,4 +1,4 @@
-"""Records as sources of every kind: each writer takes records and an empty folder, and gives what is opened."""
+"""Records as sources of every kind: each writer takes records and an empty folder, and returns what is opened."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def chunked(table: pa.Table, _: Path) -> pa.Table:
 
 def full_dictionaries(index: pa.DataType, sink: Sink) -> Write:
     """In pieces whose dictionaries have as many entries as their indices can count: words of their own, and others that
-    nobody uses. Put together they would need a longer index."""
+    are unused. Merged they would need a longer index."""
     most = 1 << (index.bit_width - pa.types.is_signed_integer(index))
 
     def write(kept: Sequence[HostileRecord], folder: Path) -> Any:
@@ -317,7 +317,7 @@ def csv(
     ending: str = "",
 ) -> Any:
     """Lines of raw bytes: x as it is given, before or after the tag; a record whose y is None is a line by itself.
-    `files`: so many records a file; an `ending` tells everything."""
+    `files`: records per file; `ending`: the line ending."""
     mark = delimiter.encode()
     names = ["x", "y", "tag"] if first == "x" else ["tag", "x", "y"]
 

@@ -1,4 +1,4 @@
-"""Where this repository lies, the data that machines may share beside it, and programs that tests start."""
+"""Paths of the repository, of shared data beside it, and of programs that tests start."""
 
 from __future__ import annotations
 

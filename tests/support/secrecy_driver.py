@@ -1,7 +1,7 @@
-"""A release on Spark under the eyes of everybody who might look: what they saw is left in a folder as evidence.
+"""A release on Spark with every observable channel recorded: what could be observed is kept in a folder as evidence.
 
 Run as a process of its own: `secrecy_driver.py FOLDER`. First with encrypted disks, through discreet; then, in the same
-Java process, with plain ones and without discreet, to show that the search would find something.
+Java process, with plain ones and without discreet, as a positive control of the search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
 from discreet.engine.spark.engine import SparkEngine
-from discreet.engine.spark.session import CHANNELS, GUARDED
+from discreet.engine.spark.session import CHANNELS, REQUIRED
 from discreet.noise.keystore import FileKeyStore
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency
 from support.engines import BRIEF
@@ -44,7 +44,7 @@ SETTINGS = {
     "spark.sql.maxPlanStringLength": "1000000",
     "spark.sql.debug.maxToStringFields": "1000",
     "spark.sql.shuffle.partitions": "3",
-    # Everything that can be on a disk is there, and is not hidden by compression.
+    # Everything that can be on a disk is there, uncompressed.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
@@ -64,7 +64,7 @@ def session(folder: Path, encrypted: bool) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         conf.set(key, value)
     conf.set("spark.local.dir", str(folder / "local")).set("spark.eventLog.dir", f"file://{folder}/events")
-    for key, value in {**GUARDED, **CHANNELS}.items() if encrypted else ():
+    for key, value in {**REQUIRED, **CHANNELS}.items() if encrypted else ():
         conf.set(key, value)
     context = SparkContext(conf=conf)
     context.pythonExec = sys.executable

@@ -37,7 +37,7 @@ def cubes(home: Path) -> Path:
 
 
 def pay(home: Path, *, simulation: bool = False) -> StoredTable:
-    """Medians by school, degree and year: one withheld, one not there."""
+    """Medians by school, degree and year: one suppressed, one missing."""
     schools, degrees, years = ("a", "b", "c"), ("1", "2"), ("2020", "2021")
     rows = [(s, d, y) for s in schools for d in degrees for y in years if (s, d, y) != ("c", "2", "2021")]
     count = [100 + 10 * i for i in range(len(rows))]
@@ -66,7 +66,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
         title="Pay",
         release="pay-2021",
         method="earnings",
-        guarantee="Whatever is published changes its probability by a factor of at most e^1.5 when one person goes.",
+        guarantee="Satisfies (1.5, 0)-differential privacy for all records of one person.",
         caveats=("Schools are public.",),
         noise="two-sided geometric",
         notes=("Cells below 30 are suppressed. Noise: two-sided geometric.",),
@@ -89,7 +89,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
 
 
 def cubes_and_pay(home: Path) -> TableCatalogue:
-    """All of them in one catalogue."""
+    """Cubes and pay in one catalogue."""
     found = TableCatalogue.of([cubes(home)])
     tables: dict[str, QueryableTable] = {**found.tables, "pay": pay(home)}
     return replace(found, tables=tables)

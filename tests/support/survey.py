@@ -54,7 +54,7 @@ class ExactCube:
 
 
 def exact(table: pa.Table, grid: int = 10, largest: int = 2000, bound: int = 800) -> ExactCube:
-    """Brute force, record by record, as 002 and the declaration say; `grid` is how many steps there are in 1."""
+    """Brute force, record by record, by Li & Krenzke 2020 and the declaration; `grid` is the number of steps in 1."""
     n, w, d = np.zeros(CELLS, int), np.zeros(CELLS, int), np.zeros((CELLS, REPLICATES), int)
     for row in table.to_pylist():
         if row["weight"] is None or not 0 < row["weight"] < np.inf:

@@ -1,5 +1,5 @@
-"""Tests write in folders of their own. What else appeared by the end of a run fails it: a ledger in the repository, a
-key in the user's home, a file where pytest was called."""
+"""Fails a test run that leaves files outside the tests' own folders: a ledger in the repository, a key in the user's
+home, a file in the working directory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _listed(config: pytest.Config) -> dict[Path, int]:
-    """What lies in the repository, among the user's keys and where pytest was called. A ledger also has its time: tests
-    that went on with somebody's would not make a new file."""
+    """Files in the repository, among the user's keys and in the working directory. Ledgers also have their modification
+    time: tests that appended to an existing one would not create a new file."""
     home = Path.home() / ".discreet"
     called = Path(config.invocation_params.dir)
     here = (path for path in called.iterdir() if path.is_file() and not path.name.startswith(".coverage"))

@@ -1,4 +1,4 @@
-"""What tests need, and which tier runs them: said here, so that a test need not say it.
+"""What tests need, and which tier runs them: declared here instead of in each test.
 
 `make test` runs what is quick, `make test-slow` the rest of what every submission must pass, `make test-full` all. What
 needs Spark, PostgreSQL, a browser or an object store is `slow`, and so are the studies; but not the tests marked

@@ -64,12 +64,12 @@ class WebClient:
 
 
 def is_problem(response: Any) -> bool:
-    """A well-formed refusal that says nothing about the inside."""
+    """A well-formed refusal that reveals no internals."""
     found = response.json()
-    inside = ("Traceback", "/src/", "site-packages", ".py", "/tmp/")
+    internals = ("Traceback", "/src/", "site-packages", ".py", "/tmp/")
     return (
         response.headers["content-type"] == "application/problem+json"
         and found["status"] == response.status_code
         and {"type", "title", "status", "detail"} <= set(found)
-        and not any(text in response.text for text in inside)
+        and not any(text in response.text for text in internals)
     )

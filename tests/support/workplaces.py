@@ -1,4 +1,4 @@
-"""A small register of jobs for tests: workers, workplaces, and who works where; with some dirt."""
+"""A small register of jobs for tests: workers, workplaces, and who works where; with some data errors."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def jobs() -> pa.Table:
     return pa.table({"worker": list(range(len(at))), "workplace": pa.array(at, pa.int64())})
 
 
-def workers(everybody: int) -> pa.Table:
+def workers(count: int) -> pa.Table:
     """Attributes of workers; some have undeclared codes or none."""
-    sexes = [("1", "2", "2", "1", "2")[i % 5] if i % 37 else None for i in range(everybody)]
-    educations = [str(i % 3 + 1) if i % 41 else "x" for i in range(everybody)]
-    return pa.table({"worker": list(range(everybody)), "sex": sexes, "education": educations})
+    sexes = [("1", "2", "2", "1", "2")[i % 5] if i % 37 else None for i in range(count)]
+    educations = [str(i % 3 + 1) if i % 41 else "x" for i in range(count)]
+    return pa.table({"worker": list(range(count)), "sex": sexes, "education": educations})
 
 
 def jobs_with_workplaces() -> pa.Table:

@@ -38,7 +38,7 @@ from discreet.synth.atlas import (
 from discreet.synth.data_errors import NULL
 from discreet.synth.states import STATES
 from discreet_studies.sensitivity.births import suppressed, winsorised
-from discreet_studies.sensitivity.table1 import Shares, decomposition
+from discreet_studies.sensitivity.table1 import VarianceShares, decomposition
 
 CHILDREN, TRACTS = 300_000, 1_500  # two blocks of tracts, the second one short
 Floats = NDArray[np.float64]
@@ -171,7 +171,7 @@ class Cells:
     noise_variance: Floats
     low: Floats  # children with parents below the median
 
-    def shares(self) -> Shares:
+    def shares(self) -> VarianceShares:
         kept = self.n > 50
         columns = (self.noisy, self.error, self.noise_variance, self.low)
         return decomposition(*(column[kept] for column in columns))

@@ -1,7 +1,7 @@
-"""How a command ends: everything of ours is put in order, and then the process is over.
+"""End of a command: clean up, then end the process at once.
 
-Python's own end takes the interpreter apart while threads of Arrow and DuckDB may still run; one that comes back to it
-aborts the process, and a release that was published would look like one that failed.
+Python finalises the interpreter while threads of Arrow and DuckDB may still run; one that returns to it aborts the
+process, and a published release would look like a failed one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 import threading
 from typing import NoReturn
 
-UNWRITTEN = 120  # Python's word for output that could not be written
+UNWRITTEN = 120  # Python's exit code for output that could not be written
 
 
 def end(status: int) -> NoReturn:
-    """Wait for threads, run exit handlers, write what is still to be written: as Python does, but nothing after."""
+    """Wait for threads, run exit handlers and flush output, as Python does, without finalising the interpreter."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # what multiprocessing calls where its processes end
         atexit._run_exitfuncs()
@@ -26,9 +26,9 @@ def end(status: int) -> NoReturn:
 
 
 def _written(status: int) -> int:
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # none: closed before we began
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed before this process started
         try:
             stream.flush()
-        except (OSError, ValueError):  # whoever was reading has gone
+        except (OSError, ValueError):  # the reader has gone
             status = status or UNWRITTEN
     return status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, cast
 
 import typer
 
@@ -10,9 +10,12 @@ import discreet
 from discreet.cli.options import LEDGER, OnlyLedger
 from discreet.formatting import plural, say
 
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Neighbours
+
 
 def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
-    """Budgets, releases and what is left."""
+    """Show budgets, what is left of them, and every entry."""
     from discreet.cli.output import ledger_lines
 
     for line in ledger_lines(discreet.ledger(ledger)):
@@ -21,28 +24,34 @@ def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
 
 def ledger_verify(
     ledger: OnlyLedger = LEDGER,
-    head: Annotated[Optional[str], typer.Option(help="A head hash from outside.")] = None,  # noqa: UP045
+    head: Annotated[Optional[str], typer.Option(help="A head hash known from elsewhere.")] = None,  # noqa: UP045
     manifest: Annotated[
-        str | None, typer.Option(help="A published folder: its files, manifest and head are checked.")
+        str | None, typer.Option(help="A published folder: verify its files, manifest and head.")
     ] = None,
 ) -> None:
-    """Check the whole chain, and that it contains a head known from elsewhere."""
+    """Verify the hash chain, and published folders against it.
+
+    Every entry, and that the chain contains a head hash known from elsewhere: otherwise the ledger was rolled back.
+    """
     if manifest is not None:
         from discreet.pipeline.verify import verify_folder
 
-        made = verify_folder(discreet.ledger(ledger), manifest)
-        say(f"{made.release}: manifest and {plural(len(made.files), 'file')} are those that were committed.")
-        head = made.ledger.head
+        published = verify_folder(discreet.ledger(ledger), manifest)
+        say(f"{published.release}: manifest and {plural(len(published.files), 'file')} are those that were committed.")
+        head = published.ledger.head
     chain = discreet.ledger(ledger).verify(head)
-    also = " and contains the given head" if head else ""
-    say(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
+    also = "; it contains the given head" if head else ""
+    say(f"{len(chain.entries)} entries, {chain.kind} ledger: hash chain verified{also}. Head {chain.head}")
 
 
 def ledger_pins(
     folders: Annotated[list[str], typer.Argument(help="Folders of published releases.", metavar="FOLDER")],
     ledger: OnlyLedger = LEDGER,
 ) -> None:
-    """Verify folders against the ledger, and print the SHA-256 of each manifest, for `discreet serve --pin`."""
+    """Print manifest digests of verified folders.
+
+    Verifies each folder against the ledger and prints the SHA-256 of its manifest, for `discreet serve --pin`.
+    """
     from discreet.pipeline.verify import verify_folder
     from discreet.publish.pins import line
 
@@ -52,25 +61,34 @@ def ledger_pins(
 
 
 def ledger_budget(
-    asset: Annotated[str, typer.Argument(help="What the budget is about.")],
-    epsilon: Annotated[str, typer.Option(help='Exact: "10", "1.5" or "3/2".')],
+    asset: Annotated[str, typer.Argument(help="The asset: the confidential data that the budget protects.")],
+    epsilon: Annotated[str, typer.Option(help="Privacy budget epsilon, exact: 10, 1.5 or 3/2.")],
     unit: Annotated[
         str,
-        typer.Option(help="record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN."),
+        typer.Option(
+            help="Privacy unit: record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN."
+        ),
     ],
-    delta: Annotated[str, typer.Option(help="Exact; 0 allows pure guarantees only.")] = "0",
-    alpha: Annotated[Optional[str], typer.Option(help="For establishments within 1+alpha.")] = None,  # noqa: UP045
+    delta: Annotated[
+        str, typer.Option(help="Privacy budget delta, exact; 0 allows pure differential privacy only.")
+    ] = "0",
+    alpha: Annotated[Optional[str], typer.Option(help="For establishments: size within a factor 1+alpha.")] = None,  # noqa: UP045
     adversary: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="strong or weak, for establishments within 1+alpha."),
+        typer.Option(help="For establishments: strong or weak."),
     ] = None,
-    neighbours: Annotated[str, typer.Option(help="add-remove or substitution.")] = "add-remove",
-    start: Annotated[Optional[str], typer.Option("--from", help="First day, 2026-01-01.")] = None,  # noqa: UP045
-    end: Annotated[Optional[str], typer.Option("--to", help="Last day.")] = None,  # noqa: UP045
-    simulation: Annotated[bool, typer.Option(help="A simulation ledger: as confidential as the records.")] = False,
+    neighbours: Annotated[str, typer.Option(help="Neighbouring relation: add-remove or substitution.")] = "add-remove",
+    start: Annotated[Optional[str], typer.Option("--from", help="First day of the period, such as 2026-01-01.")] = None,  # noqa: UP045
+    end: Annotated[Optional[str], typer.Option("--to", help="Last day of the period.")] = None,  # noqa: UP045
+    simulation: Annotated[
+        bool, typer.Option(help="Begin a simulation ledger: as confidential as the records.")
+    ] = False,
     ledger: OnlyLedger = LEDGER,
 ) -> None:
-    """Set an asset's budget: how much, for whom, when. Begins the ledger if there is none."""
+    """Set the privacy budget of an asset.
+
+    Epsilon, delta, privacy unit and period. Begins the ledger if there is none.
+    """
     from discreet.api import set_budget
     from discreet.cli.output import unit_option
 
@@ -80,7 +98,7 @@ def ledger_budget(
         epsilon=epsilon,
         delta=delta,
         unit=unit_option(unit, alpha, adversary),
-        neighbours=neighbours,
+        neighbours=cast("Neighbours", neighbours),  # `set_budget` refuses others
         start=start,
         end=end,
         kind="simulation" if simulation else "real",
@@ -91,28 +109,34 @@ def ledger_budget(
 
 
 def ledger_record(
-    release: Annotated[str, typer.Argument(help="A name for the earlier or outside release.")],
-    asset: Annotated[str, typer.Option(help="The asset it was made from.")],
-    epsilon: Annotated[str, typer.Option(help="What it cost, for the budget's unit.")],
-    note: Annotated[str, typer.Option(help="What it was, where it is described.")],
+    release: Annotated[str, typer.Argument(help="A name for the external release.")],
+    asset: Annotated[str, typer.Option(help="The asset that it used.")],
+    epsilon: Annotated[str, typer.Option(help="Its epsilon, for the budget's privacy unit.")],
+    note: Annotated[str, typer.Option(help="What it was, and where it is documented.")],
     delta: Annotated[str, typer.Option(help="Its delta.")] = "0",
     ledger: OnlyLedger = LEDGER,
 ) -> None:
-    """Enter a release made earlier or elsewhere, so that the budget knows of it."""
-    from discreet.cli.output import record_outside
+    """Charge an external release to a budget.
+
+    A release made earlier or elsewhere, so that its cost counts.
+    """
+    from discreet.cli.output import record_external
     from discreet.privacy.exact import as_refusal
 
     with as_refusal("record"):
-        entry = record_outside(discreet.ledger(ledger), release, asset, epsilon, delta, note)
+        entry = record_external(discreet.ledger(ledger), release, asset, epsilon, delta, note)
     say(f"Recorded as entry {entry.number}.")
 
 
 def ledger_abandon(
-    release: Annotated[str, typer.Argument(help="A reserved release.")],
-    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    release: Annotated[str, typer.Argument(help="The name of a reserved release.")],
+    reason: Annotated[str, typer.Option(help="The reason, which is recorded.")],
     ledger: OnlyLedger = LEDGER,
 ) -> None:
-    """End a reservation without a release: its key and staged files are destroyed, its cost stays spent."""
+    """End a reservation; its cost stays spent.
+
+    Destroys the key and staged files of a release that will not be completed.
+    """
     from discreet.noise.keystore import default_keys
     from discreet.pipeline.abandon import abandon
 
@@ -121,10 +145,13 @@ def ledger_abandon(
 
 
 def ledger_restore(
-    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    reason: Annotated[str, typer.Option(help="The reason, which is recorded.")],
     ledger: OnlyLedger = LEDGER,
 ) -> None:
-    """Go on from an older copy of the ledger: what it lacks is entered again, or counts as spent."""
+    """Continue from an older copy of the ledger.
+
+    Entries that it lacks are entered again, or their costs count as spent.
+    """
     from discreet.noise.keystore import default_keys
     from discreet.pipeline.abandon import restore
     from discreet.privacy.exact import as_refusal
@@ -134,11 +161,13 @@ def ledger_restore(
     entries = plural(restored.again, "entry", "entries")
     say(f"Restored: {entries} entered again; {plural(len(restored.lost), 'cost')} of lost entries stay spent.")
     for release in unfinished:
-        say(f"{release}: its reservation is lost, its key destroyed. Remove what it has staged.")
+        say(f"{release}: its reservation is lost, its key destroyed. Remove its staged files.")
 
 
 def add(app: typer.Typer) -> None:
-    ledger = typer.Typer(help="What has been spent on which asset.", no_args_is_help=True, rich_markup_mode=None)
+    ledger = typer.Typer(
+        help="Manage privacy budgets and verify releases.", no_args_is_help=True, rich_markup_mode=None
+    )
     ledger.command("show")(ledger_show)
     ledger.command("verify")(ledger_verify)
     ledger.command("pins")(ledger_pins)

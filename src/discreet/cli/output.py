@@ -1,4 +1,4 @@
-"""What people see in a terminal: the ledger and tables; and options read from one line."""
+"""Terminal output of the ledger and of tables; parsing of options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.csv as pcsv
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.formatting import cut, guarded_table, visible
-from discreet.pipeline.plan import balance_in_words
+from discreet.pipeline.plan import budget_line
 from discreet.privacy.exact import format_exact, parse_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, DerivedRelease, Entry, ExternalRelease, Reserve, Restoration
@@ -19,16 +19,16 @@ from discreet.privacy.ledger.state import Chain
 
 
 def ledger_lines(ledger: Ledger) -> list[str]:
-    """Budgets with what is left, then every entry, oldest first."""
+    """Budgets with what is left, then all entries, oldest first."""
     chain = ledger.chain()
     lines = [f"{chain.kind} ledger {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
     if chain.kind == "simulation":
-        lines.append("SIMULATION: nothing in it is a release")
+        lines.append("SIMULATION: none of its entries is a release")
     if missing := ledger.lost():
         lines.append(f"ROLLED BACK: {len(missing)} of the entries that this key store has seen are missing")
     for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
         try:
-            lines.append(f"asset {asset}: {balance_in_words(chain.balance(asset, ledger.clock().date()))}")
+            lines.append(f"asset {asset}: {budget_line(chain.balance(asset, ledger.clock().date()))}")
         except LedgerError as error:
             lines.append(cut(f"asset {asset}: {error.what}"))
         lines.append(f"  ever spent: {_lifetime(chain, asset)}")
@@ -79,12 +79,12 @@ def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
     try:
         total = chain.lifetime(asset, who)
     except GuaranteeError:
-        return "for several units that do not compose; see the entries"
+        return "for several privacy units that do not compose; see the entries"
     return "nothing" if total is None else f"epsilon {format_exact(total.epsilon)}, delta {format_exact(total.delta)}"
 
 
 def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:
-    """`person:person_id` as the spec would write it. A budget does not fix max_records: any number may be enforced."""
+    """`person:person_id` as a declaration has it. A budget leaves max_records open: a release enforces any number."""
     kind, _, column = text.partition(":")
     if kind != "establishment" and (alpha or adversary):
         raise ParameterError(
@@ -97,7 +97,7 @@ def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:
             f"expected record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN, "
             f"found {text!r}",
             where="--unit",
-            do="name the unit and its column",
+            do="name the privacy unit and its column",
         )
     if kind == "establishment":
         if alpha is None or adversary not in ("strong", "weak"):
@@ -110,8 +110,8 @@ def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:
     return {"kind": kind, "column": column}
 
 
-def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta: str, note: str) -> Entry:
-    """Enter an outside release in the currency of the asset's budget."""
+def record_external(ledger: Ledger, release: str, asset: str, epsilon: str, delta: str, note: str) -> Entry:
+    """Charge an external release to the asset's budget, for its privacy unit."""
     time = ledger.clock()
     budget = ledger.chain().balance(asset, time.date()).budget
     guarantee = Guarantee(
@@ -126,8 +126,7 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
 
 
 def table_lines(table: pa.Table) -> list[str]:
-    """Rows as aligned text, texts to the left, numbers to the right and with a few digits, or none if all of a column
-    are whole."""
+    """Rows as aligned text: text to the left, numbers to the right, with decimals unless a column is all integers."""
     texts = [_column(column.to_pylist()) for column in table.columns]
     columns = [[visible(name), *column] for name, column in zip(table.column_names, texts, strict=True)]
     widths = [max(map(len, column)) for column in columns]
@@ -154,7 +153,7 @@ def _shown(value: object, digits: int) -> str:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """A new file: codes in quotes and guarded, numbers as they are."""
+    """Write a new file: codes quoted and guarded against spreadsheets, numbers as they are."""
     try:
         with path.open("xb") as file:
             pcsv.write_csv(guarded_table(table), file)

@@ -1,10 +1,10 @@
-"""Commands about a release: plan, check, run, resume; the demo; a look at a published layout."""
+"""Commands about a release: plan, check, run, resume; demo; check-layout."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -13,26 +13,37 @@ from discreet.cli.options import LedgerPlace, Spec
 from discreet.formatting import plural, progress, say
 from discreet.methods import COMMANDS
 
+if TYPE_CHECKING:
+    from discreet.publish.manifest import Manifest
+    from discreet.spec import Release
+
 
 def plan(
     spec: Spec,
     ledger: LedgerPlace = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run the Python files that the declaration names, on invented numbers.")
+        bool, typer.Option("--trust", help="Run the Python files that the declaration names, on synthetic numbers.")
     ] = False,
 ) -> None:
-    """What will leave, at what privacy cost, with what expected error. Reads no confidential data, runs no code."""
-    found = discreet.release(spec, ledger=ledger).plan(trust=trust)
-    for line in found.lines:
+    """Show tables, privacy cost and expected error.
+
+    Reads no confidential data, spends nothing, and runs no code that the declaration names unless it is trusted.
+    """
+    planned = discreet.release(spec, ledger=ledger).plan(trust=trust)
+    for line in planned.lines:
         say(line)
-    if found.problem:
+    if planned.problem:
         raise typer.Exit(1)
 
 
 def check(
-    spec: Spec, examples: Annotated[bool, typer.Option(help="Also print frequent undeclared values.")] = False
+    spec: Spec, examples: Annotated[bool, typer.Option(help="Also print the most frequent undeclared values.")] = False
 ) -> None:
-    """Confidential side: what the declared rules will drop or fold. Writes and spends nothing."""
+    """Count records that the rules affect (confidential).
+
+    Reads the records and counts those that the declared rules will drop, clamp or recode to "other". Spends no
+    privacy budget and writes nothing. The output is confidential.
+    """
     from discreet.pipeline.check import lines
 
     release = discreet.release(spec)
@@ -44,86 +55,101 @@ def run(
     spec: Spec,
     out: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--out", help="A folder that does not exist yet, or an empty prefix like s3://bucket/name."),
+        typer.Option("--out", help="Output: a new folder, or an empty prefix such as s3://bucket/name."),
     ] = None,
     ledger: LedgerPlace = None,
     simulation: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Use a fixed test key made of this text. Marks every output; needs a simulation ledger."),
+        typer.Option(help="Simulate with a fixed test key derived from this text. Needs a simulation ledger."),
     ] = None,
 ) -> None:
-    """Protect, publish, commit to the ledger. Resumable."""
+    """Spend the privacy budget and publish the release.
+
+    Tabulates the records, reserves the privacy cost in the ledger, adds noise, commits and publishes. An
+    interrupted run is completed by `discreet resume`.
+    """
     release = discreet.release(spec, ledger=ledger)
     with progress() as observe:
-        made = release.run(_out(release.spec, out), simulation=simulation, observe=observe)
-    _published(made, _out(release.spec, out))
+        manifest = release.run(_out(release.spec, out), simulation=simulation, observe=observe)
+    _published(manifest, _out(release.spec, out))
 
 
 def resume(spec: Spec, ledger: LedgerPlace = None) -> None:
-    """Complete an interrupted run: same key, same data, same bytes, no further cost."""
+    """Complete an interrupted run at no further cost.
+
+    Same key, same data, same noise, same bytes. Refused if data, declaration or code have changed.
+    """
     release = discreet.release(spec, ledger=ledger)
     with progress() as observe:
-        made = release.resume(observe=observe)
+        manifest = release.resume(observe=observe)
     chain = release.ledger.chain()
-    derived = chain.derived().get(made.release)
-    _published(made, derived[0].output if derived else chain.releases()[made.release].reserve.output)
+    derived = chain.derived().get(manifest.release)
+    _published(manifest, derived[0].output if derived else chain.releases()[manifest.release].reserve.output)
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to build the synthetic agency.")] = Path("demo"),
-    rows: Annotated[int, typer.Option(help="Records of graduates to invent.", min=1_000)] = 1_000_000,
+    folder: Annotated[Path, typer.Argument(help="New folder for the synthetic agency.")] = Path("demo"),
+    rows: Annotated[int, typer.Option(help="Number of synthetic records of graduates.", min=1_000)] = 1_000_000,
 ) -> None:
-    """A synthetic agency, released for real: declare, plan, check, run, look at the ledger."""
+    """Try every step on a synthetic agency.
+
+    Generates synthetic records, then declares, plans, checks and runs real releases of them, and shows the ledger.
+    """
     from discreet.cli.demo import demo as show
 
     show(folder, rows)
 
 
 def check_layout(
-    file: Annotated[Path, typer.Argument(help="A published file: CSV, gzipped or not, or Parquet.", metavar="FILE")],
-    repair: Annotated[bool, typer.Option("--repair", help="First put back the zeros a spreadsheet took away.")] = False,
+    file: Annotated[Path, typer.Argument(help="A published file: CSV (or .csv.gz) or Parquet.", metavar="FILE")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First restore leading zeros that a spreadsheet removed.")
+    ] = False,
 ) -> None:
-    """Whether a file follows the LEHD layout of PSEO earnings (pseoe) or flows (pseof)."""
+    """Validate a file against the LEHD layout of PSEO.
+
+    The layouts of PSEO earnings (pseoe) and flows (pseof).
+    """
     from discreet.publish.lehd.check import check_layout
 
-    found = check_layout(file, repair)
-    for violation in found.violations:
+    result = check_layout(file, repair)
+    for violation in result.violations:
         say(str(violation))
-    if found.violations:
-        zeros = "" if repair or not found.zeros else "; most codes have lost their zeros: try --repair"
-        say(f"{file} does not follow the layout {found.layout}: {plural(found.total, 'violation')}{zeros}.")
+    if result.violations:
+        zeros = "" if repair or not result.zeros else "; most codes have lost their leading zeros: try --repair"
+        say(f"{file} does not follow the layout {result.layout}: {plural(result.total, 'violation')}{zeros}.")
         raise typer.Exit(1)
-    repaired = ", its zeros put back," if repair else ""
-    say(f"{file}{repaired} follows the layout {found.layout} ({plural(found.rows, 'row')}).")
+    repaired = ", its leading zeros restored," if repair else ""
+    say(f"{file}{repaired} follows the layout {result.layout} ({plural(result.rows, 'row')}).")
 
 
-def _out(spec: Any, out: str | None) -> str:
+def _out(spec: Release, out: str | None) -> str:
     if out is not None:
         return out
-    named = spec.output or spec.release
-    return named if "://" in named else str(spec.base / named)
+    declared = spec.output or spec.release
+    return declared if "://" in declared else str(spec.base / declared)
 
 
-def _published(made: Any, out: str) -> None:
-    tables = plural(len(made.tables), "table")
-    say(f"Published {made.release} in {out}: {tables}, {made.composition}.")
-    say(made.guarantee_in_words)
-    for caveat in made.guarantee.caveats:
+def _published(manifest: Manifest, out: str) -> None:
+    tables = plural(len(manifest.tables), "table")
+    say(f"Published {manifest.release} in {out}: {tables}, {manifest.composition}.")
+    say(manifest.guarantee_in_words)
+    for caveat in manifest.guarantee.caveats:
         say(f"Caveat: {caveat}")
-    for name in dict.fromkeys(table.method for table in made.tables):
-        for line in _told_by(name, made, out):
+    for name in dict.fromkeys(table.method for table in manifest.tables):
+        for line in _method_lines(name, manifest, out):
             say(line)
-    if made.simulation:
-        say(made.notice)
-    say(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")
+    if manifest.simulation:
+        say(manifest.notice)
+    say(f"Ledger entry {manifest.ledger.entry}, head {manifest.ledger.head}")
 
 
-def _told_by(method: str, made: Any, out: str) -> list[str]:
-    """What the commands of a method have to tell of a release of it, if anything."""
+def _method_lines(method: str, manifest: Manifest, out: str) -> list[str]:
+    """What a method reports about its part of a release, if anything."""
     if (module := f"discreet.methods.{method}.commands") not in COMMANDS:
         return []
-    told: list[str] = getattr(import_module(module), "afterwards", lambda *_: [])(made, out)
-    return told
+    lines: list[str] = getattr(import_module(module), "afterwards", lambda *_: [])(manifest, out)
+    return lines
 
 
 def add(app: typer.Typer) -> None:

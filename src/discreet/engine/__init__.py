@@ -1,4 +1,4 @@
-"""Where relational work runs. Methods write Ibis expressions and kernels; an engine reads, stores and runs them."""
+"""Engines run the relational work: methods write Ibis expressions and kernels, an engine reads, stores and runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from discreet.engine.spans import Kernel, Progress, Spans, quiet
+from discreet.engine.spans import Kernel, Progress, Spans, no_progress
 
 if TYPE_CHECKING:
     import ibis
@@ -20,53 +20,63 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What a method may ask of an engine. Memory is bounded by the batch, not by the table."""
+    """The operations a method may use. Memory use is bounded by the batch, not by the table."""
 
     @property
     def unreadable(self) -> int:
-        """Lines of the sources that are no records and were left out, of all that was read so far."""
+        """Number of source lines read so far that were skipped because they are not valid records."""
 
     @property
     def unclosed(self) -> int:
-        """Those of them that end inside an open quote."""
+        """How many of these lines end inside an open quote."""
 
     def open(self, source: Any, base: Path, wanted: Collection[str]) -> Scan:
-        """Confidential records, opened: the types of the wanted columns are known, as far as they are there (others may
-        be), and no record has been read."""
+        """Open a source of confidential records: the types of those wanted columns that exist are known afterwards
+        (others may be, too), and no record has been read."""
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
-        """Derived columns of every record, lazily: the only way for confidential values into an engine. They are read
-        once: what is looked at twice is stored first, or refused, for the source may have changed in between."""
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
+        """Derived columns of every record, lazily: the only way for confidential values into an engine. A source is
+        read once: what is used twice is stored first, or refused, because the source may change in between."""
 
-    def unchanged(self) -> None:
-        """Refuse if the source may have changed since it was read, where the engine might read it again."""
+    def check_unchanged(self) -> None:
+        """Refuse if the source may have changed since it was read, for engines that might read it again."""
 
-    def public(self, table: pa.Table) -> ibis.Table:
-        """A public table to join with: a code list."""
+    def load_table(self, table: pa.Table) -> ibis.Table:
+        """Load a small table from memory, such as a code list."""
 
     def store(self, table: ibis.Table) -> ibis.Table:
-        """Compute once, keep inside."""
+        """Compute once and keep the result on the confidential side."""
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
-        """Bring rows here, in the order the expression asks for: for results that are small on any data."""
+        """Fetch rows, in the order of the expression: for results that are small on any data."""
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
-        """The table and one more column: a keyed pseudo-random int64 of each row's content."""
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+        """The table with one more column: a keyed pseudo-random int64 (PRF) of each row's values."""
 
     def map(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> ibis.Table:
-        """What a kernel makes of every span of a table, occupied or not; it stays in the engine."""
+        """Apply a kernel to every span of a table, occupied or not; the result stays in the engine."""
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
-        """As `map`, brought here in any order of spans: for kernels that return a few rows a span."""
+        """As `map`, but fetched, with spans in any order: for kernels that return a few rows per span."""
 
 
 @contextmanager
 def open_engine(spec: EngineSpec, session: Any = None) -> Iterator[Engine]:
-    """DuckDB in this process, or Spark: on an existing session, or on one of our own."""
+    """Open DuckDB in this process, or Spark on an existing session or a new one."""
     if spec == "duckdb" and session is None:
         from discreet.engine.duckdb import duckdb_engine
 

@@ -1,4 +1,4 @@
-"""What the declared rules do to the records at hand. Confidential side only: the answers speak about the data."""
+"""The effect of the declared rules on the records. For the confidential side only: the results describe the data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
-from discreet.engine.intake.derived import DerivedColumn, Fate, Shown, identifier
+from discreet.engine.derived_values import BinnedValue, ObservedValue
+from discreet.engine.intake.derived import CodeText, DerivedColumn, ValueStatus, identifier
 from discreet.engine.lookups import Lookup, Records
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
+from discreet.engine.tabulate import ENTITY, cell_number, record_count, scalar
 from discreet.privacy.guarantee import Establishment, Unit
 
 EXAMPLES = 5
@@ -22,7 +22,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """Records whose value is missing or not declared, and some of those values."""
+    """Numbers of records whose value is missing or undeclared, and examples of undeclared values."""
 
     attribute: Attribute
     missing: int
@@ -32,20 +32,20 @@ class AttributeAudit:
 
 @dataclass(frozen=True)
 class ValueAudit:
-    """Records that a sample rule leaves out, and those that are counted in the first bin though they lie below it."""
+    """Numbers of records outside the sample, and of those counted in the first bin although they lie below it."""
 
-    binned: Binned
+    binned: BinnedValue
     missing: int
-    unreadable: int  # something that is no number
+    unreadable: int  # not numeric
     outside: int  # of the sample, for another reason
     below: int
 
 
 @dataclass(frozen=True)
 class ObservedAudit:
-    """Records without a value, with one that is no number, or with one outside the declared bounds."""
+    """Numbers of records without a value, with a non-numeric value, or with one outside the declared bounds."""
 
-    observed: Observed
+    observed: ObservedValue
     missing: int
     unreadable: int
     outside: int
@@ -53,7 +53,7 @@ class ObservedAudit:
 
 @dataclass(frozen=True)
 class LookupAudit:
-    """Records whose key is not listed in a further table, and keys that are listed there more than once."""
+    """Number of records whose key is not listed in a lookup table, and number of duplicate keys in it."""
 
     name: str
     key: str
@@ -63,7 +63,7 @@ class LookupAudit:
 
 @dataclass(frozen=True)
 class ScaleAudit:
-    """What scales the noise of a group of cells, and which cell it comes from."""
+    """The noise scale of a group of cells, and the cell that determines it."""
 
     group: str
     chi: float = field(repr=False)
@@ -73,7 +73,7 @@ class ScaleAudit:
 
 @dataclass(frozen=True)
 class EstimateAudit:
-    """Cells of a table of estimates: occupied, too small to have a say in its noise, without a finite sensitivity."""
+    """Cells of a table of estimates: occupied, too small to affect the noise scale, without a finite sensitivity."""
 
     table: str
     cells: int
@@ -85,7 +85,7 @@ class EstimateAudit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What the rules will drop, fold or leave out. Confidential: it describes the records."""
+    """What the rules will drop, recode to "other" or exclude. Confidential: it describes the records."""
 
     records: int
     unreadable: int
@@ -97,43 +97,43 @@ class Audit:
     observed: tuple[ObservedAudit, ...] = ()
     estimates: tuple[EstimateAudit, ...] = ()
     lookups: tuple[LookupAudit, ...] = ()
-    records_of_heavy: int = 0  # all records of entities that have too many
-    divided: int = 0  # establishments that lie in more than one cell of a table
+    records_of_heavy: int = 0  # all records of entities over the bound
+    divided: int = 0  # establishments in more than one cell of a table
     unclosed: int = 0  # unreadable lines that end inside an open quote
 
     @property
     def clean(self) -> bool:
-        broken = (
+        violations = (
             self.unreadable,
             self.without_entity,
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
-            *(v.below + v.unreadable for v in self.values),  # what the sample rule leaves out breaks no rule
+            *(v.below + v.unreadable for v in self.values),  # a record outside the sample violates no rule
             *(o.missing + o.unreadable + o.outside for o in self.observed),
             *(lookup.unmatched + lookup.doubled for lookup in self.lookups),
             self.divided,
         )
-        return not any(broken)
+        return not any(violations)
 
 
-def inspected(
-    attributes: Iterable[Attribute], binned: Iterable[Binned], observed: Iterable[Observed]
+def preflight_columns(
+    attributes: Iterable[Attribute], binned: Iterable[BinnedValue], observed: Iterable[ObservedValue]
 ) -> list[DerivedColumn]:
-    """What the preflight looks at besides what a release uses."""
+    """Columns that `discreet check` inspects in addition to those of the release."""
     columns: list[DerivedColumn] = []
     for attribute in attributes:
-        columns += [Fate(attribute), *_shown(attribute)]
-    columns += [column for made in binned for column in made.inspected]
-    columns += [column for made in observed for column in made.inspected]
+        columns += [ValueStatus(attribute), *_code_texts(attribute)]
+    columns += [column for value in binned for column in value.preflight_columns]
+    columns += [column for value in observed for column in value.preflight_columns]
     return list({column.name: column for column in columns}.values())
 
 
-def _shown(attribute: Attribute) -> list[Shown]:
-    return [Shown(column, attribute.width_of(j)) for j, column in enumerate(attribute.source)]
+def _code_texts(attribute: Attribute) -> list[CodeText]:
+    return [CodeText(column, attribute.width_of(j)) for j, column in enumerate(attribute.source)]
 
 
-def coded(domains: Iterable[Domain]) -> list[Attribute]:
-    """The attributes that values are matched with, each once by its name."""
+def coded_attributes(domains: Iterable[Domain]) -> list[Attribute]:
+    """The attributes whose categories are derived from codes, without duplicate names."""
     return list({a.name: a for d in domains for a in d.attributes if not a.numbered}.values())
 
 
@@ -142,42 +142,42 @@ def audit(
     records: Records,
     domains: Sequence[Domain],
     unit: Unit,
-    binned: Sequence[Binned] = (),
+    binned: Sequence[BinnedValue] = (),
     places: Sequence[Domain] = (),
-    observed: Sequence[Observed] = (),
+    observed: Sequence[ObservedValue] = (),
 ) -> Audit:
-    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins or bounds,
-    tables that records are looked up in, and the `places` that an establishment should have one of."""
-    table = engine.store(records.joined(engine)) if records.lookups else records.table
+    """Evaluate every rule of a release: records per unit, each attribute of a table, each binned or bounded value,
+    lookup tables, and the `places` of which an establishment should have exactly one."""
+    table = engine.store(records.with_lookups(engine)) if records.lookups else records.table
     without, heavy, over, heavy_records = 0, 0, 0, 0
     if unit.entity is not None:
         entity = table[identifier(unit.entity)]
-        without = only_number(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
-        if not isinstance(unit, Establishment):  # all its jobs are used, however many
+        without = scalar(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
+        if not isinstance(unit, Establishment):  # all its jobs are used
             sizes = table.filter(entity.notnull()).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
             too_many = engine.store(sizes.filter(_.n > unit.records))
-            heavy = only_number(engine, too_many.aggregate(n=_.count()))
-            heavy_records = only_number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
+            heavy = scalar(engine, too_many.aggregate(n=_.count()))
+            heavy_records = scalar(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
             over = heavy_records - heavy * unit.records
     return Audit(
-        records=only_number(engine, table.aggregate(n=number_of(table))),
+        records=scalar(engine, table.aggregate(n=record_count(table))),
         unreadable=engine.unreadable,
         unclosed=engine.unclosed,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,
         records_of_heavy=heavy_records,
-        attributes=tuple(_attribute(engine, table, a) for a in coded(domains)),
-        values=tuple(ValueAudit(made, **_tally(engine, table, made.fates(table))) for made in binned),
-        observed=tuple(ObservedAudit(made, **_tally(engine, table, made.fates(table))) for made in observed),
+        attributes=tuple(_attribute(engine, table, a) for a in coded_attributes(domains)),
+        values=tuple(ValueAudit(value, **_tally(engine, table, value.outcomes(table))) for value in binned),
+        observed=tuple(ObservedAudit(value, **_tally(engine, table, value.outcomes(table))) for value in observed),
         lookups=tuple(_lookup(engine, records.table, lookup) for lookup in records.lookups),
         divided=sum(_divided(engine, table, unit.entity, place) for place in places if unit.entity is not None),
     )
 
 
 def _tally(engine: Engine, table: ibis.Table, rules: Mapping[str, ibis.Value]) -> dict[str, int]:
-    """How many records each rule is about."""
-    return {name: only_number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()}
+    """The number of records that meet each condition."""
+    return {name: scalar(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()}
 
 
 def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
@@ -188,29 +188,29 @@ def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
     return LookupAudit(
         lookup.name,
         lookup.key.column,
-        unmatched=only_number(engine, unmatched.aggregate(n=_.count())),
-        doubled=only_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
+        unmatched=scalar(engine, unmatched.aggregate(n=_.count())),
+        doubled=scalar(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
     )
 
 
 def _divided(engine: Engine, table: ibis.Table, entity: str, place: Domain) -> int:
-    """Establishments whose records lie in two cells or more: each part is hidden by itself."""
+    """The number of establishments with records in two cells or more: each part is protected separately."""
     column = table[identifier(entity)]
     rows = table.filter(column.notnull()).select(**{ENTITY: column, CELL: cell_number(table, place)})
     cells = rows.filter(rows[CELL].notnull()).distinct()
     several = cells.group_by(ENTITY).aggregate(n=_.count()).filter(_.n > 1)
-    return only_number(engine, several.aggregate(n=_.count()))
+    return scalar(engine, several.aggregate(n=_.count()))
 
 
 def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:
-    fate, shown = table[Fate(attribute).name], [column.name for column in _shown(attribute)]
-    undeclared = table.filter(fate == 2)
-    common = undeclared.group_by(shown).aggregate(discreet_times=_.count())
-    common = common.order_by([ibis.desc("discreet_times"), *shown]).limit(EXAMPLES).select(*shown)
+    status, texts = table[ValueStatus(attribute).name], [column.name for column in _code_texts(attribute)]
+    undeclared = table.filter(status == 2)
+    common = undeclared.group_by(texts).aggregate(discreet_times=_.count())
+    common = common.order_by([ibis.desc("discreet_times"), *texts]).limit(EXAMPLES).select(*texts)
     examples = ["/".join(map(str, row.values())) for batch in engine.batches(common) for row in batch.to_pylist()]
     return AttributeAudit(
         attribute,
-        missing=only_number(engine, table.filter(fate == 1).aggregate(n=_.count())),
-        undeclared=only_number(engine, undeclared.aggregate(n=_.count())),
+        missing=scalar(engine, table.filter(status == 1).aggregate(n=_.count())),
+        undeclared=scalar(engine, undeclared.aggregate(n=_.count())),
         examples=tuple(examples),
     )

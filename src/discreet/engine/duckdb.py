@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis.common.exceptions import IbisError
 
-from discreet.engine.intake.parallel import taken_in
+from discreet.engine.intake.parallel import ingest_pieces
 from discreet.engine.intake.stream import Intake
-from discreet.engine.readers import Scan, open_source, read_twice, withhold
-from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
+from discreet.engine.readers import Scan, open_source, redact, second_read_error
+from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, no_progress
 from discreet.engine.workspace import workspace
 from discreet.errors import DiscreetError, EngineError
 from discreet.noise.key import Secret
@@ -32,16 +32,16 @@ from discreet.noise.stream import Stream
 
 BATCH_ROWS = 1 << 18
 MEMORY_ENVIRONMENT = "DISCREET_MEMORY"
-SMALL = 4  # batches of a table that may stay in memory between two passes
+SMALL = 4  # batches of a table that is kept in memory between two passes
 T = TypeVar("T")
 
 
 class DuckDBEngine:
-    """One in-memory database; `SET` closes it to the network and to extensions that would be fetched."""
+    """An in-memory database, configured not to download extensions."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("spill", "tables"):  # the engine's files, and ours
+        for name in ("spill", "tables"):  # DuckDB's files, and ours
             (folder / name).mkdir(mode=0o700)
         self._backend: Any = ibis.duckdb.connect(
             temp_directory=str(folder / "spill"),
@@ -49,8 +49,8 @@ class DuckDBEngine:
             autoinstall_known_extensions=False,
             autoload_known_extensions=False,
         )
-        # DuckDB's own cipher, without which it cannot spill at all: its keys come from a generator that it does not
-        # call secure, so the folder is what protects (operations.md).
+        # DuckDB's own cipher, without which it cannot spill. DuckDB does not consider its key generator secure, so the
+        # protection is that of the private folder (operations.md).
         self._backend.con.execute("SET force_mbedtls_unsafe = true")
         if limit := os.environ.get(MEMORY_ENVIRONMENT):
             self._limit(limit)
@@ -64,10 +64,10 @@ class DuckDBEngine:
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def _limit(self, size: str) -> None:
-        """Memory for tables; beyond it they go to the private folder."""
+        """Limit the memory for tables; beyond it they spill to the private folder."""
         if not re.fullmatch(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[MGT]i?B", size):
             raise EngineError(
-                f"{size!r} is no size of memory",
+                f"{size!r} is not a memory size",
                 where=MEMORY_ENVIRONMENT,
                 do="write it like 4GB or 512MiB, or unset it",
             )
@@ -82,48 +82,48 @@ class DuckDBEngine:
         """How many of these lines end inside an open quote."""
         return sum(sum(scan.unclosed.values()) for scan in self._scans)
 
-    def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:  # noqa: ARG002 - it reads no others
+    def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:  # noqa: ARG002 - the reader reads only wanted columns
         self._scans.append(open_source(source, base))
         return self._scans[-1]
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
         name = self._name()
         self._backend.con.register(name, _SingleReading(scan, intake, self._refusals, self._halt))
         return self._table(name)
 
-    def unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Nothing is read twice: a second reading is refused."""
 
-    def public(self, table: pa.Table) -> ibis.Table:
+    def load_table(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
 
     def _table(self, name: str) -> ibis.Table:
-        found: ibis.Table = self._backend.table(name)
-        return found
+        table: ibis.Table = self._backend.table(name)
+        return table
 
     def store(self, table: ibis.Table) -> ibis.Table:
         name = self._name()
-        self._discreetly(lambda: self._create(name, table))
+        self._run_redacted(lambda: self._create(name, table))
         return self._table(name)
 
     def _create(self, name: str, table: ibis.Table) -> None:
-        """Ibis's create_table declares, inserts and renames; one statement is a fifth faster on a small table."""
+        """In one statement: Ibis's create_table uses three, and is a fifth slower on a small table."""
         self._backend._run_pre_execute_hooks(table)
-        # The casts are for sums, which DuckDB makes 128 bits wide and Ibis takes for int64.
+        # The casts are for sums, which have 128 bits in DuckDB and are int64 in Ibis.
         cast = self._backend.compiler.type_mapper.to_string
         columns = ", ".join(f"CAST({_quoted(c)} AS {cast(kind)}) AS {_quoted(c)}" for c, kind in table.schema().items())
         query = f"SELECT {columns} FROM ({self._backend.compile(table)})"  # noqa: S608 - names are quoted
         self._backend.con.execute(f"CREATE TEMP TABLE {name} AS {query}")
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
-        # Ibis 12 streams through a method that DuckDB 2 renamed.
-        self._backend._run_pre_execute_hooks(table)  # public tables and functions that it mentions
+        # Ibis 12 streams by a method that DuckDB 2 has renamed.
+        self._backend._run_pre_execute_hooks(table)  # registers the public tables and functions it refers to
         sql = self._backend.compile(table)
-        reader = self._discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
-        while (batch := self._discreetly(lambda: next(reader, None))) is not None:
+        reader = self._run_redacted(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
+        while (batch := self._run_redacted(lambda: next(reader, None))) is not None:
             yield batch
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         from discreet.noise.prf import priorities
 
         key = secret.expose()
@@ -131,21 +131,26 @@ class DuckDBEngine:
         def priority(*values: pa.ChunkedArray) -> pa.Array:
             return priorities(key, values)
 
-        # The key lives in this closure, never in the text of a query. Ibis wants to see one parameter a column.
+        # The key is in this closure, never in the text of a query. Ibis expects one parameter per column.
         priority.__name__ = self._name()
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        shown = inspect.Signature([inspect.Parameter(f"column_{i}", kind) for i in range(len(columns))])
-        priority.__signature__ = shown  # type: ignore[attr-defined]
+        signature = inspect.Signature([inspect.Parameter(f"column_{i}", kind) for i in range(len(columns))])
+        priority.__signature__ = signature  # type: ignore[attr-defined]
         inputs = tuple(table[column].type() for column in columns)
         udf = ibis.udf.scalar.pyarrow(priority, signature=(inputs, "int64"), null_handling="special")
         return table.mutate(**{name: udf(*(table[column] for column in columns))})
 
     def map(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> ibis.Table:
         target = self.folder / "tables" / f"{next(self._files)}.parquet"
         target.touch(mode=0o600)
-        # Without statistics: no predicate on a value may be answered for many rows at once.
+        # Without statistics: no predicate on a value may be evaluated for many rows at once.
         with pq.ParquetWriter(target, kernel.schema, write_statistics=False) as writer:
             for batch in self.gather(table, spans, kernel, secret, progress):
                 writer.write_batch(batch)
@@ -153,35 +158,40 @@ class DuckDBEngine:
         return stored
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
         stream = None if secret is None else Stream.from_secret(secret.expose())
         rows = Ascending(self._ordered(table))
         for span in spans:
-            mine = rows.until(span.end)
-            yield from kernel(span, mine, stream)
-            for _ in mine:  # a kernel need not look at everything
+            own = rows.until(span.end)
+            yield from kernel(span, own, stream)
+            for _ in own:  # a kernel need not read all rows
                 pass
             progress(span.number + 1, len(spans))
 
     def _ordered(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
-        """A table in cell order; a small one is asked for only once."""
+        """A table in cell order; a small one is queried only once."""
         if (known := self._small.get(table.op())) is not None:
             yield from known
             return
-        seen: list[pa.RecordBatch] | None = []
+        small: list[pa.RecordBatch] | None = []
         for batch in self.batches(table.order_by([CELL, *(c for c in table.columns if c != CELL)])):
             yield batch
-            seen = [*seen, batch] if seen is not None and len(seen) < SMALL else None
-        if seen is not None:
-            self._small[table.op()] = seen
+            small = [*small, batch] if small is not None and len(small) < SMALL else None
+        if small is not None:
+            self._small[table.op()] = small
 
     def close(self) -> None:
         self._thread.shutdown()
         self._backend.disconnect()
 
-    def _discreetly(self, call: Callable[[], T]) -> T:
-        """call(), in a thread of its own, so that Ctrl-C is heard meanwhile; failures are told in our own words."""
+    def _run_redacted(self, call: Callable[[], T]) -> T:
+        """call(), in a separate thread so that Ctrl-C is handled meanwhile; error messages are redacted."""
         future = self._thread.submit(call)
         try:
             wait([future])
@@ -191,10 +201,10 @@ class DuckDBEngine:
             wait([future])
             raise
         try:
-            return withhold(
+            return redact(
                 future.result,
                 (duckdb.Error, pa.ArrowException, IbisError),
-                "could not be computed; the engine's message is withheld, for it may quote confidential values",
+                "could not be computed; the engine's message is redacted because it may quote confidential values",
                 "source",
                 "check that it is complete and of the declared types",
                 EngineError,
@@ -202,7 +212,7 @@ class DuckDBEngine:
         except EngineError:
             if not self._refusals:
                 raise
-        refusal = self._refusals.pop()  # ours, which DuckDB has put into words of its own
+        refusal = self._refusals.pop()  # our own error, which DuckDB has wrapped in another
         raise refusal
 
     def _name(self) -> str:
@@ -211,8 +221,8 @@ class DuckDBEngine:
 
 @dataclass(frozen=True)
 class _SingleReading:
-    """Derived columns as a stream that DuckDB asks for in every query, and gets once: a second reading might find other
-    records. It pushes nothing into such a stream but the choice of columns."""
+    """Derived columns as a stream that DuckDB requests in every query and receives once: a second reading might find
+    other records. DuckDB pushes nothing into such a stream except the selection of columns."""
 
     scan: Scan
     intake: Intake
@@ -228,8 +238,8 @@ class _SingleReading:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             if not self.once.acquire(blocking=False):
-                raise read_twice(self.scan.where)
-            yield from taken_in(self.intake, self.scan.pieces, self.halt)
+                raise second_read_error(self.scan.where)
+            yield from ingest_pieces(self.intake, self.scan.pieces, self.halt)
         except DiscreetError as error:
             self.refusals.append(error)
             raise
@@ -241,7 +251,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def duckdb_engine() -> Iterator[DuckDBEngine]:
-    """An engine and its private folder; both are gone afterwards."""
+    """An engine and its private folder, both removed afterwards."""
     with workspace() as folder:
         engine = DuckDBEngine(folder)
         try:

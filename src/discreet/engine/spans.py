@@ -1,7 +1,7 @@
-"""A table's cells cut into spans: the pieces of work that an engine hands out, repeats after a failure and writes.
+"""Spans of cells: the units of work that an engine distributes, repeats after a failure and writes.
 
-The cut follows from the domain alone, so it is public, and the same on every engine. What the confidential rows of a
-span are, in 32 bytes, is its fingerprint: the key is bound to it, and it is looked at again where the noise is drawn.
+The partition into spans depends on the domain alone, so it is public, and the same on every engine. The SHA-256
+fingerprint of a span's confidential rows is bound to the release key, and verified again where the noise is drawn.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _EMPTY: Int64s = np.empty(0, np.int64)
 Progress = Callable[[int, int], None]
 
 
-def quiet(done: int, total: int) -> None:
-    """Progress that nobody watches."""
+def no_progress(done: int, total: int) -> None:
+    """The default progress callback: reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class Spans:
 
 
 class Kernel(Protocol):
-    """A pure function of a span's rows, in cell order, and of the noise that belongs to its cells.
+    """A pure function of a span's rows, in cell order, and of the noise of its cells.
 
-    It may be pickled and sent to a worker, run twice, or beside itself: it holds public parameters only, and gives
-    the same batches each time.
+    It may be pickled and sent to a worker, run twice, or concurrently with itself: it holds public parameters only,
+    and returns the same batches each time.
     """
 
     @property
@@ -81,14 +81,14 @@ class Kernel(Protocol):
 
 
 class Ascending:
-    """Batches in cell order, read up to one border after another."""
+    """Batches in cell order, read up to one limit after another."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._rest: pa.RecordBatch | None = None
 
     def until(self, end: int) -> Iterator[pa.RecordBatch]:
-        """The rows of cells before `end` that were not read yet."""
+        """The unread rows of cells before `end`."""
         while (batch := self._rest if self._rest is not None else next(self._batches, None)) is not None:
             cut = int(np.searchsorted(cells_of(batch), end))
             self._rest = batch.slice(cut) if cut < batch.num_rows else None
@@ -100,12 +100,12 @@ class Ascending:
 
 def cells_of(batch: pa.RecordBatch) -> Int64s:
     """The cell numbers of a batch."""
-    found: Int64s = batch.column(CELL).to_numpy(zero_copy_only=False)
-    return found
+    cells: Int64s = batch.column(CELL).to_numpy(zero_copy_only=False)
+    return cells
 
 
 class Fingerprint:
-    """SHA-256 over rows of numbers, however they are split into batches: one hash a column, then one of those."""
+    """SHA-256 of a table of numbers, independent of batch borders: a hash per column, then the hash of these."""
 
     def __init__(self) -> None:
         self._columns: list[hashlib._Hash] = []
@@ -119,7 +119,7 @@ class Fingerprint:
             hasher.update(_bytes(column))
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, looked at as they pass."""
+        """The same batches, hashed as they pass."""
         for batch in batches:
             self.update(batch)
             yield batch
@@ -130,35 +130,37 @@ class Fingerprint:
 
 def _bytes(column: pa.Array) -> bytes:
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise EngineError("a table for a kernel has whole or real numbers in every row", where=f"type {column.type}")
+        raise EngineError(
+            "a kernel's table must have integers or floating-point numbers without nulls", where=f"type {column.type}"
+        )
     values = column.to_numpy(zero_copy_only=False)
     return bytes(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data)
 
 
 @dataclass(frozen=True)
 class FingerprintKernel:
-    """One row a span: its number and its fingerprint."""
+    """One row per span: its number and its fingerprint."""
 
     schema = pa.schema([("span", pa.int64()), ("fingerprint", pa.binary())])
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - it draws nothing
-        found = Fingerprint()
+        fingerprint = Fingerprint()
         for batch in rows:
-            found.update(batch)
-        yield pa.RecordBatch.from_arrays([[span.number], [found.digest()]], schema=self.schema)
+            fingerprint.update(batch)
+        yield pa.RecordBatch.from_arrays([[span.number], [fingerprint.digest()]], schema=self.schema)
 
 
 @dataclass(frozen=True)
 class FingerprintedTable:
-    """A table whose key is bound to these fingerprints, one a span."""
+    """A table and its fingerprints, one per span, to which the release key is bound."""
 
     table: ibis.Table
     spans: Spans
     fingerprints: tuple[bytes, ...]
 
 
-def bound(engine: Engine, table: ibis.Table, spans: Spans) -> FingerprintedTable:
-    """Look at every row before a key is bound to them."""
+def fingerprint_table(engine: Engine, table: ibis.Table, spans: Spans) -> FingerprintedTable:
+    """Fingerprint every row, before the release key is bound to the fingerprints."""
     return FingerprintedTable(table, spans, tuple(fingerprints(engine, table, spans)))
 
 
@@ -171,12 +173,12 @@ def fingerprints(engine: Engine, table: ibis.Table, spans: Spans) -> list[bytes]
 def ranges(
     span: Span, rows: Iterator[pa.RecordBatch], size: int, numbers: int = 1
 ) -> Iterator[tuple[int, int, Int64s, list[Int64s]]]:
-    """Cut a span into ranges of `size` cells, to bound memory: (first, n, occupied cells in it, their numbers)."""
+    """Split a span into ranges of `size` cells, to bound memory: (first, n, its occupied cells, their numbers)."""
     source = Ascending(rows)
     for first in range(span.first, span.end, size):
         end = min(first + size, span.end)
-        found = [[c.to_numpy(zero_copy_only=False) for c in batch.columns] for batch in source.until(end)]
-        columns = [np.concatenate(c) for c in zip(*found, strict=True)] if found else [_EMPTY] * (1 + numbers)
+        batches = [[c.to_numpy(zero_copy_only=False) for c in batch.columns] for batch in source.until(end)]
+        columns = [np.concatenate(c) for c in zip(*batches, strict=True)] if batches else [_EMPTY] * (1 + numbers)
         yield first, end - first, columns[0], columns[1:]
 
 
@@ -188,9 +190,9 @@ def dense(first: int, n: int, cells: Int64s, counts: Int64s) -> Int64s:
 
 
 def merge(cells: Int64s, counts: Int64s, other: Int64s, noise: Int64s) -> tuple[Int64s, Int64s]:
-    """The sum of two sparse vectors, without its zeros, ascending."""
+    """The sum of two sparse vectors: non-zero entries, ascending."""
     union, place = np.unique(np.concatenate([cells, other]), return_inverse=True)
     total = np.zeros(union.size, np.int64)
     np.add.at(total, place, np.concatenate([counts, noise]))
-    kept = total != 0
-    return union[kept], total[kept]
+    nonzero = total != 0
+    return union[nonzero], total[nonzero]

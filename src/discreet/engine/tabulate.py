@@ -1,5 +1,5 @@
-"""Relational work, written once: which records count, and how many fall into each cell. Engines see derived columns
-only: numbers of categories and bins, and whom a record is about."""
+"""Tabulation, written once for all engines: contribution bounding, and the number of records in each cell. Engines
+see derived columns only: category and bin numbers, and the identifier of the privacy unit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed, sampled
+from discreet.engine.derived_values import BinnedValue, ObservedValue, in_sample
 from discreet.engine.intake.derived import Category, Cell, DerivedColumn, identifier
 from discreet.engine.intake.stream import N
-from discreet.engine.spans import CELL, Progress, quiet
+from discreet.engine.spans import CELL, Progress, no_progress
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Unit
 
@@ -30,15 +30,15 @@ PRIORITY = "discreet_priority"
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Records reduced to what a release uses: their columns, and how many records each row stands for."""
+class BoundedRecords:
+    """Records after contribution bounding, with the columns in use only; a row may stand for several records."""
 
     table: ibis.Table
     weighted: bool
     complete: frozenset[str] = frozenset()  # columns that are known to have no missing values
 
     def grouped(self, columns: Sequence[str]) -> ibis.Table:
-        """Distinct combinations of raw values and their number of records."""
+        """The distinct combinations of values in these columns, with their number of records."""
         size = self.table[N].sum().cast("int64") if self.weighted else self.table.count()
         if not columns:
             return self.table.aggregate(**{N: size.fill_null(0)})
@@ -46,86 +46,86 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One reading of the confidential records: all tables of a release are tabulated from it."""
+class RecordReading:
+    """One reading of the confidential records, from which all tables of a release are tabulated."""
 
     engine: Engine
     records: Records
     unit: Unit
-    secret: Secret  # that chooses which records of a unit are used
-    counted: tuple[Domain, ...] = ()  # by all tables that count the records that are kept
-    binned: tuple[Binned, ...] = ()
-    progress: Progress = quiet
+    secret: Secret  # determines which records of a unit are used
+    counted: tuple[Domain, ...] = ()  # domains of all tables that count the bounded records
+    binned: tuple[BinnedValue, ...] = ()
+    progress: Progress = no_progress
 
     @cached_property
-    def kept(self) -> Rows:
-        """The records that are kept of each unit."""
-        table = self.records.joined(self.engine)
-        return keep_records(self.engine, table, self.counted, self.unit, self.secret, self.binned)
+    def bounded(self) -> BoundedRecords:
+        """The records after contribution bounding."""
+        table = self.records.with_lookups(self.engine)
+        return bound_contributions(self.engine, table, self.counted, self.unit, self.secret, self.binned)
 
 
-def number_of(table: ibis.Table) -> ibis.Value:
-    """How many records a table stands for."""
+def record_count(table: ibis.Table) -> ibis.Value:
+    """The number of records that a table stands for."""
     return table[N].sum().fill_null(0).cast("int64") if N in table.columns else table.count()
 
 
-def code_of(attribute: Attribute) -> str:
-    """The column that says which category of an attribute a record has."""
+def code_column(attribute: Attribute) -> str:
+    """The column with the number of each record's category of an attribute."""
     return attribute.source[0] if attribute.numbered else Category(attribute).name
 
 
 def used_columns(domains: Iterable[Domain]) -> list[str]:
-    """The columns of categories that any table needs, each once, in order."""
-    return list(dict.fromkeys(code_of(a) for d in domains for a in d.attributes))
+    """The category columns that any table needs, without duplicates, in order."""
+    return list(dict.fromkeys(code_column(a) for d in domains for a in d.attributes))
 
 
 def derived_columns(
-    domains: Iterable[Domain], binned: Iterable[Binned] = (), observed: Iterable[Observed] = ()
+    domains: Iterable[Domain], binned: Iterable[BinnedValue] = (), observed: Iterable[ObservedValue] = ()
 ) -> list[DerivedColumn]:
-    """Everything that is made of a record's values, each once: categories, bins and rules, values."""
+    """All columns derived from a record's values, without duplicates: categories, bins, sample conditions, values."""
     columns: list[DerivedColumn] = [Category(a) for d in domains for a in d.attributes if not a.numbered]
-    columns += [column for made in binned for column in made.derived]
-    columns += [column for made in observed for column in made.derived]
+    columns += [column for value in binned for column in value.derived]
+    columns += [column for value in observed for column in value.derived]
     return list({column.name: column for column in columns}.values())
 
 
-def keep_records(
+def bound_contributions(
     engine: Engine,
     table: ibis.Table,
     domains: Sequence[Domain],
     unit: Unit,
     secret: Secret,
-    binned: Sequence[Binned] = (),
-) -> Rows:
-    """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
+    binned: Sequence[BinnedValue] = (),
+) -> BoundedRecords:
+    """Bounded contributions: at most `max_records` records per entity, by the smallest PRF(key, entity, values).
 
-    Records that every table would drop come last, so that they take nobody's place. The choice for one entity looks
-    at nobody else's records, so adding or removing an entity changes only its own. Only entities that have too many
-    are ranked; records without an entity are dropped.
+    Records that every table would drop rank last, so that they do not displace usable ones. The selection for one
+    entity depends on its own records only, so adding or removing an entity changes only its own. Only entities over
+    the bound are ranked; records without an entity are dropped.
     """
     columns, complete = used_columns(domains), frozenset[str]()
     if len(binned) == 1 and all(any(a.numbered for a in d.attributes) for d in domains):
-        # Every table drops what is not in the one sample: it need not be carried along.
-        table, complete = table.filter(sampled(table, binned[0])), frozenset([binned[0].name])
+        # Every table drops records outside the only sample: drop them here.
+        table, complete = table.filter(in_sample(table, binned[0])), frozenset([binned[0].name])
     if unit.entity is None:
-        records = Rows(table, N in table.columns, complete)
+        records = BoundedRecords(table, N in table.columns, complete)
         # Several tables are counted from one snapshot; one table is one scan.
-        return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), True, complete)
-    kept = Rows(limited(engine, table, columns, domains, unit, secret), weighted=False)
-    return Rows(engine.store(kept.grouped(columns)), True, complete)
+        return records if len(domains) == 1 else BoundedRecords(engine.store(records.grouped(columns)), True, complete)
+    bounded = BoundedRecords(limit_contributions(engine, table, columns, domains, unit, secret), weighted=False)
+    return BoundedRecords(engine.store(bounded.grouped(columns)), True, complete)
 
 
-def limited(
+def limit_contributions(
     engine: Engine, table: ibis.Table, columns: Sequence[str], domains: Sequence[Domain], unit: Unit, secret: Secret
 ) -> ibis.Table:
-    """These columns of at most `max_records` records of every entity, with the entity."""
+    """These columns, and the entity, of at most `max_records` records per entity."""
     entity = table[identifier(unit.entity or "")]
     rows = table.filter(entity.notnull()).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
-    rows = engine.store(rows)  # one snapshot: who has too many records is decided on the records that are counted
+    rows = engine.store(rows)  # one snapshot: who is over the bound is decided on the records that are counted
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
     many = _with_useless(engine.store(rows.semi_join(heavy, ENTITY)), domains)
-    many = engine.prioritised(many, (ENTITY, *columns), PRIORITY, secret)
+    many = engine.with_priorities(many, (ENTITY, *columns), PRIORITY, secret)
     order = [many[USELESS], many[PRIORITY], *(many[column] for column in columns)]
     ranked = many.mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
@@ -135,34 +135,36 @@ def limited(
 
 def _with_useless(rows: ibis.Table, domains: Sequence[Domain]) -> ibis.Table:
     """Mark the records that every table would drop."""
-    dropped = [reduce(or_, (rows[code_of(a)].isnull() for a in d.attributes), ibis.literal(False)) for d in domains]
+    dropped = [reduce(or_, (rows[code_column(a)].isnull() for a in d.attributes), ibis.literal(False)) for d in domains]
     return rows.mutate(**{USELESS: reduce(and_, dropped)})
 
 
-def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
+def count_cells(engine: Engine, rows: BoundedRecords, domain: Domain) -> ibis.Table:
     """The occupied cells of a domain: columns `cell` and `n`, in any order."""
     table = rows.grouped(used_columns([domain]))
     dropping = [
-        table[code_of(a)].notnull() for a in domain.attributes if a.other is None and code_of(a) not in rows.complete
+        table[code_column(a)].notnull()
+        for a in domain.attributes
+        if a.other is None and code_column(a) not in rows.complete
     ]
     table = table.filter(*dropping) if dropping else table
     return engine.store(table.group_by(**{CELL: cell_number(table, domain)}).aggregate(n=table[N].sum()))
 
 
 def cell_number(table: ibis.Table, domain: Domain) -> ibis.Value:
-    """The mixed-radix number of a row's categories; null where one of them is."""
+    """The mixed-radix number of a row's categories; null if one of them is null."""
     if (name := Cell(domain).name) in table.columns:
         return table[name]
     return reduce(
         add,
         (
-            table[code_of(a)].cast("int64") * ibis.literal(stride, "int64")
+            table[code_column(a)].cast("int64") * ibis.literal(stride, "int64")
             for a, stride in zip(domain.attributes, domain.strides, strict=True)
         ),
         ibis.literal(0, "int64"),
     )
 
 
-def only_number(engine: Engine, table: ibis.Table) -> int:
-    """The one whole number that a table consists of."""
+def scalar(engine: Engine, table: ibis.Table) -> int:
+    """The single integer that a table consists of."""
     return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())

@@ -1,4 +1,4 @@
-"""Weights of records, as whole steps of a declared grid: what a record weighs is decided by the record alone."""
+"""Weighted totals: record weights as multiples of a declared grid step. A weight depends on its record alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ibis
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.intake.derived import DerivedColumn, Number
 from discreet.engine.intake.normalise import WHOLE
 from discreet.engine.observations import Observations
@@ -20,8 +20,8 @@ from discreet.privacy.exact import format_exact
 
 
 @dataclass(frozen=True)
-class Weighed(Observed):
-    """A weight above 0, rounded to multiples of `grid`; above `high` it counts as that, or the record is dropped."""
+class RecordWeight(ObservedValue):
+    """A weight above 0, rounded to multiples of `grid`; above `high` it is clamped, or the record is dropped."""
 
     grid: Fraction = Fraction(1)
 
@@ -29,28 +29,28 @@ class Weighed(Observed):
         fits = values <= self.high if self.outside == "drop" else values.notnull()
         return (values > 0).fill_null(False) & fits.fill_null(False)
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
-        value, none = self.raw(table), table[self.inspected[0].name] == 1
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
+        value, missing = self.raw(table), table[self.preflight_columns[0].name] == 1
         positive = (value > 0).fill_null(False)
-        return {"missing": none, "unreadable": ~none & ~positive, "outside": positive & (value > self.high)}
+        return {"missing": missing, "unreadable": ~missing & ~positive, "outside": positive & (value > self.high)}
 
-    def told(self, missing: int, unreadable: int, outside: int) -> str:
-        fate = f"count as {self.high:g}" if self.outside == "clamp" else "are dropped"
+    def audit_line(self, missing: int, unreadable: int, outside: int) -> str:
+        rule = f"count as {self.high:g}" if self.outside == "clamp" else "are dropped"
         return (
-            f"{self.name}: {missing:,} records without a weight and {unreadable:,} whose weight is no positive number "
-            f"are dropped; {outside:,} above {self.high:g} {fate}"
+            f"{self.name}: {missing:,} records without a weight and {unreadable:,} whose weight is not positive "
+            f"are dropped; {outside:,} above {self.high:g} {rule}"
         )
 
-    def in_words(self) -> str:
-        fate = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
+    def description(self) -> str:
+        rule = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
         return (
-            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} it "
-            f"{fate}; records without one are dropped"
+            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} "
+            f"it {rule}; records without one are dropped"
         )
 
 
 @dataclass(frozen=True)
-class Replicate(Observed):
+class ReplicateWeight(ObservedValue):
     """A replicate weight; a record without one keeps its own weight in that replicate."""
 
     weight: str = ""
@@ -60,7 +60,7 @@ class Replicate(Observed):
         return (*super().derived, Number(self.weight))
 
     def raw(self, table: ibis.Table) -> ibis.Value:
-        return self._own(table).fill_null(Weighed(self.weight, self.weight, 0, self.high).raw(table))
+        return self._own(table).fill_null(RecordWeight(self.weight, self.weight, 0, self.high).raw(table))
 
     def _own(self, table: ibis.Table) -> ibis.Value:
         return super().raw(table)
@@ -68,35 +68,35 @@ class Replicate(Observed):
     def usable(self, values: ibis.Value) -> ibis.Value:
         return values.notnull()
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
         missed = self._own(table).isnull()
         return {"missing": missed, "unreadable": ibis.literal(False), "outside": ibis.literal(False)}
 
-    def told(self, missing: int, unreadable: int, outside: int) -> str:  # noqa: ARG002 - one signature for all
+    def audit_line(self, missing: int, unreadable: int, outside: int) -> str:  # noqa: ARG002 - one signature for all
         return f"{self.name}: {missing:,} records without it keep their weight" if missing else ""
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         return "replicate weights: a record without one keeps its weight"
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Steps of weights: the size of one, the largest weight, and how far a replicate's may lie from it."""
+class WeightGrid:
+    """The grid of weights: step size, and in steps the largest weight and the bound on a replicate's deviation."""
 
     step: Fraction
     largest: int
     bound: int = 0
-    squared: bool = False  # also w²/largest, of which sampling variances are made
+    squared: bool = False  # also w²/largest, from which sampling variances are computed
 
     def units(self, values: ibis.Value) -> ibis.Value:
-        """floor(value/step + ½), a float64 that is whole: the same operations on every engine. What lies beyond any
-        weight is cut first: an engine takes the floor as an integer, and would stop at a record that does not fit."""
+        """floor(value/step + ½) as an integral float64, by the same operations on every engine. Values beyond any
+        weight are clamped first: an engine's floor is an integer, and would fail on a record that does not fit."""
         scaled = values * float(self.step.denominator) / float(self.step.numerator)
         return (_between(scaled, -WHOLE, WHOLE) + 0.5).floor().cast("float64")
 
 
 def weigh_cells(
-    engine: Engine, rows: Observations, domain: Domain, observed: Sequence[Observed], grid: Grid
+    engine: Engine, rows: Observations, domain: Domain, observed: Sequence[ObservedValue], grid: WeightGrid
 ) -> ibis.Table:
     """The occupied cells: columns `cell`, `n`, `w` and `d0`, `d1`, … in steps of the grid."""
     table = rows.rows(engine, domain, observed)
@@ -104,14 +104,16 @@ def weigh_cells(
     table = table.filter(observed[0].usable(table[names[0]]))
     table = table.mutate(discreet_w=_between(grid.units(table[names[0]]), 0.0, float(grid.largest)))
     bound = float(grid.bound)
-    moved = {
+    deviations = {
         f"d{i}": _between(grid.units(table[name]) - table["discreet_w"], -bound, bound)
         for i, name in enumerate(names[1:])
     }
     if grid.squared:
-        moved["d0"] = (table["discreet_w"] * table["discreet_w"] / float(grid.largest) + 0.5).floor().cast("float64")
-    table = table.mutate(**{f"discreet_{name}": value for name, value in moved.items()})
-    sums = ("w", *moved)
+        deviations["d0"] = (
+            (table["discreet_w"] * table["discreet_w"] / float(grid.largest) + 0.5).floor().cast("float64")
+        )
+    table = table.mutate(**{f"discreet_{name}": value for name, value in deviations.items()})
+    sums = ("w", *deviations)
     cells = table.mutate(**{CELL: cell_number(table, domain)})
     cells = cells.filter(cells[CELL].notnull())
     return engine.store(

@@ -1,7 +1,7 @@
-"""The private temporary folder: the only place where confidential bytes may lie, and never for longer than a run.
+"""The private temporary folder: the only place for confidential temporary files, and only for the duration of a run.
 
-It is 0700, inside a folder of the user's own, held by a lock. A process that dies drops its lock; whoever comes next
-sweeps what it left.
+It has mode 0700, lies inside a folder of the user's own, and is locked. The lock ends with its process; the next
+process removes what a dead one left behind.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PR_SET_DUMPABLE = 4
 
 
 def home() -> Path:
-    """The user's folder of workspaces: `$DISCREET_TMP`, or one inside the system's temporary folder."""
+    """The user's folder for workspaces: `$DISCREET_TMP`, or one inside the system's temporary folder."""
     return Path(os.environ.get(ENVIRONMENT) or Path(tempfile.gettempdir()) / f"discreet-{os.getuid()}")
 
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A private folder that is gone afterwards, however the run ends; no core dumps meanwhile."""
+    """A private folder, removed afterwards however the run ends; core dumps are disabled."""
     root = _private(home())
     no_core_dumps()
-    with _held(root):  # nobody sweeps between the making of our folder and its lock
+    with _locked(root):  # no other process cleans up between creating our folder and locking it
         _sweep(root)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=root))
         lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,21 +46,21 @@ def workspace() -> Iterator[Path]:
 
 
 def no_core_dumps() -> None:
-    """Neither a file nor a handler that the kernel pipes to may get this process's memory."""
+    """Neither a core file nor a handler that the kernel pipes to may receive this process's memory."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def sweep() -> None:
-    """Remove what dead processes left, for commands that need no folder of their own."""
+    """Remove the folders of dead processes, for commands that need no folder of their own."""
     if home().exists():
-        with _held(_private(home())):
+        with _locked(_private(home())):
             _sweep(home())
 
 
 def _sweep(root: Path) -> None:
-    """Remove the folders whose lock nobody holds."""
+    """Remove the folders that no process has locked."""
     for folder in root.glob("run-*"):
         lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if lock is not None:
@@ -69,7 +69,7 @@ def _sweep(root: Path) -> None:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     lock = _lock(folder, fcntl.LOCK_EX)
     try:
         yield
@@ -92,13 +92,13 @@ def _lock(folder: Path, how: int) -> int | None:
 
 
 def _private(folder: Path) -> Path:
-    """A folder that belongs to us and opens to nobody else, or a refusal."""
+    """A folder owned by this user and accessible to nobody else; otherwise refused."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = folder.lstat()
     if state.st_uid != os.getuid() or state.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
         raise SourceError(
             "is not a private folder of this user",
             where=str(folder),
-            do=f"remove it, or name another in ${ENVIRONMENT}",
+            do=f"remove it, or name another folder in ${ENVIRONMENT}",
         )
     return folder

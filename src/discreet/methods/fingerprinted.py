@@ -12,21 +12,23 @@ from discreet.engine.spans import CELL, Fingerprint, FingerprintedTable, Int64s
 from discreet.errors import EngineError
 
 
-def read_fingerprinted(engine: Engine, bound: FingerprintedTable, names: Sequence[str], where: str) -> list[Int64s]:
-    """These columns as dense arrays by cell, zero where the table has no row; refused if the table has changed."""
-    batches = list(engine.batches(bound.table.order_by(CELL)))
+def read_fingerprinted(
+    engine: Engine, fingerprinted: FingerprintedTable, names: Sequence[str], where: str
+) -> list[Int64s]:
+    """These columns of a table, one number per cell, 0 where it has no row; refused if a fingerprint differs."""
+    batches = list(engine.batches(fingerprinted.table.order_by(CELL)))
     size = 1 + len(names)
     columns = [np.concatenate([_EMPTY, *(_numbers(batch, i) for batch in batches)]) for i in range(size)]
-    for span, mark in zip(bound.spans, bound.fingerprints, strict=True):
+    for span, expected in zip(fingerprinted.spans, fingerprinted.fingerprints, strict=True):
         fingerprint = Fingerprint()
-        rows = (columns[0] >= span.first) & (columns[0] < span.end)
-        fingerprint.update(pa.RecordBatch.from_arrays([pa.array(c[rows]) for c in columns], names=[CELL, *names]))
-        if fingerprint.digest() != mark:
+        inside = (columns[0] >= span.first) & (columns[0] < span.end)
+        fingerprint.update(pa.RecordBatch.from_arrays([pa.array(c[inside]) for c in columns], names=[CELL, *names]))
+        if fingerprint.digest() != expected:
             raise EngineError("its source changed while it was read", where=where)
-    arrays = [np.zeros(bound.spans.cells, np.int64) for _ in names]
-    for values, column in zip(arrays, columns[1:], strict=True):
+    tables = [np.zeros(fingerprinted.spans.cells, np.int64) for _ in names]
+    for values, column in zip(tables, columns[1:], strict=True):
         values[columns[0]] = column
-    return arrays
+    return tables
 
 
 def _numbers(batch: pa.RecordBatch, place: int) -> Int64s:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from discreet.domain import Domain
     from discreet.engine import Engine
     from discreet.engine.audit import EstimateAudit
-    from discreet.engine.derived_values import Binned, Observed
+    from discreet.engine.derived_values import BinnedValue, ObservedValue
     from discreet.engine.lookups import Records
     from discreet.engine.spans import FingerprintedTable, Progress, Spans
-    from discreet.engine.tabulate import Reading
+    from discreet.engine.tabulate import RecordReading
     from discreet.methods.writing import MethodOutput, OutputLocations
     from discreet.privacy.confidential import Confidential, Reservation
     from discreet.privacy.guarantee import Guarantee
@@ -45,12 +45,12 @@ class Method(ABC):
         """The cells that noise is added to, one domain per measurement."""
 
     @property
-    def binned(self) -> tuple[Binned, ...]:
+    def binned(self) -> tuple[BinnedValue, ...]:
         """Bin columns that the domains use, derived from numeric columns of the records."""
         return ()
 
     @property
-    def observed(self) -> tuple[Observed, ...]:
+    def observed(self) -> tuple[ObservedValue, ...]:
         """Values derived from each record; none if the method only counts."""
         return ()
 
@@ -103,7 +103,7 @@ class Method(ABC):
         """Attributes that must be constant within a unit and are known from its records only."""
         return None
 
-    def audit(self, reading: Reading) -> EstimateAudit | None:
+    def audit(self, reading: RecordReading) -> EstimateAudit | None:
         """What `check` reports on the confidential side besides records."""
         return None
 
@@ -113,7 +113,7 @@ class Method(ABC):
     # --- the work ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
         """The exact numbers that noise will be added to, by cell, one table for each of `spans`."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from discreet.engine.spans import Fingerprint, FingerprintedTable, Kernel, Progress, Span, Spans, quiet
+from discreet.engine.spans import Fingerprint, FingerprintedTable, Kernel, Progress, Span, Spans, no_progress
 from discreet.errors import EngineError
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
@@ -104,7 +104,7 @@ def write_parts(
     purpose: str,
     guarantee: Guarantee,
     place: Storage,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
     formats: FileFormats = FORMATS,
     intermediate: bool = False,
 ) -> Protected[WrittenTable]:

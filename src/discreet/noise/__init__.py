@@ -1,1 +1,1 @@
-"""The only randomness of a release: key, stream, exact discrete noise, exactly rounded noise; a proof beside each."""
+"""All randomness of a release: key, key stream, exact discrete noise, exactly rounded noise; with proofs."""

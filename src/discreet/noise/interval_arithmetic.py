@@ -1,7 +1,7 @@
-"""Rigorous real arithmetic: balls (midpoint ± radius) that contain the true value (Johansson 2017, Arb).
+"""Interval arithmetic: midpoint–radius intervals ("balls") that contain the true value (Johansson 2017, Arb).
 
-The working precision is a global of python-flint; a change by another thread widens or narrows balls but
-never makes one wrong, and the loops here raise precision until a ball is narrow enough.
+The working precision is a global variable of python-flint; a change by another thread widens or narrows intervals but
+never makes one wrong, and the loops here raise the precision until an interval is narrow enough.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from flint import arb, arb_series, ctx, fmpq
 from discreet.errors import ParameterError
 
 MAX_PRECISION = 1 << 16
-DIGITS = 6  # of a number that is shown
-FINEST = 10**36  # one part of which is the least that is shown
+DIGITS = 6  # significant digits of a displayed number
+FINEST = 10**36  # 1/FINEST is the smallest displayed unit
 
 
 def ball(x: Fraction | int) -> arb:
-    """The rational x at the working precision."""
+    """The rational x as an interval, at the working precision."""
     return arb(fmpq(x.numerator, x.denominator))
 
 
 def unique_floor(x: arb) -> int | None:
-    """floor(x) if the ball decides it."""
+    """floor(x) if it is the same for the whole interval, else None."""
     if not x.is_finite():
         return None
     floor = x.floor().unique_fmpz()
@@ -32,7 +32,7 @@ def unique_floor(x: arb) -> int | None:
 
 
 def exact_floors(f: Callable[[], Sequence[arb]], bits: int = 128) -> list[int]:
-    """floor of each of f(), precision doubled until the balls decide them all. None of f() may be an integer."""
+    """floor of each of f(), with precision doubled until all are unique. None of f() may be an integer."""
     while bits <= MAX_PRECISION:
         with ctx.workprec(bits):
             floors = [unique_floor(x) for x in f()]
@@ -40,40 +40,40 @@ def exact_floors(f: Callable[[], Sequence[arb]], bits: int = 128) -> list[int]:
             return [floor for floor in floors if floor is not None]
         bits *= 2
     raise ParameterError(
-        "a constant of the noise is too close to an integer to be told from it",
+        "a constant of the noise distribution is too close to an integer to be distinguished from it",
         where="noise table",
-        do="choose another parameter and report this one",
+        do="choose another parameter, and report this one",
     )
 
 
 def exact_floor(f: Callable[[], arb], bits: int = 128) -> int:
-    """floor(f()), precision doubled until the ball decides it. f() must not be an integer."""
+    """floor(f()), with precision doubled until it is unique. f() must not be an integer."""
     return exact_floors(lambda: [arb(f())], bits)[0]
 
 
 def rounded_up(f: Callable[[], arb], bits: int = 64) -> Fraction:
-    """A fraction ≥ f() and within 2^−bits of it: a scale that may be larger than needed, never smaller."""
+    """A fraction ≥ f() and within 2^−bits of it: for scales, which may be larger than needed, never smaller."""
     return Fraction(exact_floor(lambda: f() * 2**bits) + 1, 2**bits)
 
 
 def few_digits_above(f: Callable[[], arb]) -> Fraction:
-    """A number of 6 digits (or whole parts of 10^36) above f() ≥ 0, and above it by less than one of its last digit."""
+    """6 significant digits, or a multiple of 10^−36, above f() ≥ 0 by at most one unit in the last digit."""
     with ctx.workprec(256):
-        found, unit = f(), 10**DIGITS
-    while unit < FINEST and not bool(found * unit >= 10 ** (DIGITS - 1)):
+        value, unit = f(), 10**DIGITS
+    while unit < FINEST and not bool(value * unit >= 10 ** (DIGITS - 1)):
         unit *= 10
     return Fraction(conservative_floor(lambda: f() * unit) + 1, unit)
 
 
 def upper_float(x: arb) -> float:
-    """A double ≥ |x|, infinite if nothing finite is known."""
+    """A double ≥ |x|, infinite if no finite bound is known."""
     if not x.is_finite():
         return float("inf")
     return float(x.abs_upper()) * (1 + 2.0**-50) + 2.0**-1000
 
 
 def exact_fraction(name: str, value: object) -> Fraction:
-    """The exact value of a parameter; floats are refused because they are not what was written."""
+    """The exact value of a parameter; floats are refused because they may differ from the decimal that was written."""
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         raise ParameterError(
             f"{name} must be a Fraction, not {type(value).__name__}",
@@ -92,7 +92,7 @@ def positive_fraction(name: str, value: object) -> Fraction:
 
 
 def conservative_floor(f: Callable[[], arb]) -> int:
-    """floor(f()), or where 4,096 bits cannot tell an integer from its neighbourhood, that integer."""
+    """floor(f()), or, where 4,096 bits cannot distinguish f() from an integer, that integer."""
     bits = 128
     while True:
         with ctx.workprec(bits):
@@ -106,7 +106,7 @@ def conservative_floor(f: Callable[[], arb]) -> int:
 
 
 def inverse_series(z: arb, density: Callable[[arb_series], arb_series], n: int) -> list[arb]:
-    """Taylor coefficients in u of the tail quantile at every z of the ball: −∫ density, reverted."""
+    """Taylor coefficients in u of the tail quantile at every z of the interval: −∫ density, reverted."""
     tail = -density(arb_series([z, 1], prec=n - 1)).integral()
     if n < 2 or tail[1].contains(0) or not tail[1].is_finite():
         return [z] + [arb("nan")] * (n - 1)
@@ -114,8 +114,8 @@ def inverse_series(z: arb, density: Callable[[arb_series], arb_series], n: int) 
     return [z] + [inverse[i] for i in range(1, n)]
 
 
-def over(u: arb, monotone: Callable[[arb], arb]) -> arb:
-    """A ball that holds a monotone function's values on the whole ball u."""
+def enclosure(u: arb, monotone: Callable[[arb], arb]) -> arb:
+    """An interval that contains a monotone function's values on the whole interval u."""
     if u.is_exact():
         return monotone(u)
     return monotone(u.lower()).union(monotone(u.upper()))

@@ -1,8 +1,8 @@
-"""Compiled loops over key-stream words: no branch depends on the value drawn, no libm, only IEEE + − ×.
+"""Compiled loops over words of the key stream: no branch on the drawn value, no libm, only IEEE + − ×.
 
-A 63-bit prefix u (word without its sign bit) is read as x = float64(u) + ½, the middle of the interval of
-U·2⁶³ it stands for. The top bits of x's IEEE form (exponent, 6 bits) name its bucket: 64 buckets to each
-octave. Rounding in the conversion is monotone, so buckets are intervals of u and nothing is lost.
+A 63-bit prefix u (word without its sign bit) is converted to x = float64(u) + ½, the midpoint of the interval of
+U·2⁶³ that it represents. The top bits of x in IEEE form (exponent, 6 bits) index its bucket: 64 buckets per octave.
+Rounding in the conversion is monotone, so buckets are intervals of u.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIX = (1 << 63) - 1
 INTEGER_ORIGIN = (1023 - 1) << MANTISSA  # bucket of x = ½, that is u = 0
 INTEGER_BUCKETS = 65 << MANTISSA
 OCTAVES = 32
-ROUNDED_ORIGIN = ((1023 + 63 - OCTAVES) << MANTISSA) - 1  # row 0 stands for every smaller x: undecided
+ROUNDED_ORIGIN = ((1023 + 63 - OCTAVES) << MANTISSA) - 1  # row 0 covers every smaller x: undecided
 ROUNDED_BUCKETS = (OCTAVES << MANTISSA) + 2  # the last row is x = 2⁶³, reached by rounding up: undecided
 
 UNDECIDED = 1
@@ -36,7 +36,7 @@ RELATIVE_ERROR = 2.0**-50  # of scale·polynomial + offset: six roundings of 2^-
 
 @intrinsic  # type: ignore[untyped-decorator]
 def float_bits(typingctx: Any, x: Any) -> Any:  # noqa: ARG001 (numba's signature)
-    """The IEEE form of a float64 as uint64."""
+    """The bits of a float64 as uint64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.bitcast(args[0], ir.IntType(64))
@@ -46,7 +46,7 @@ def float_bits(typingctx: Any, x: Any) -> Any:  # noqa: ARG001 (numba's signatur
 
 @compiled
 def repeated(words: Words) -> bool:
-    """Whether two neighbouring blocks are equal."""
+    """Whether two successive blocks are equal."""
     same = False
     for i in range(1, words.shape[0]):
         same |= ((words[i, 0] ^ words[i - 1, 0]) | (words[i, 1] ^ words[i - 1, 1])) == 0
@@ -66,7 +66,7 @@ def largest(counts: Int64s) -> int:
 def integers(words: Words, thresholds: Words, bases: Int64s, out: Int64s, add: bool) -> int:
     """Signed integers ±(base + [u < threshold]); the flags UNDECIDED (some u = threshold) and SUSPECT.
 
-    Equal neighbouring words are only suspect (one pair in 2⁶⁴): the stream then compares whole blocks.
+    Equal successive words are only suspect (probability 2⁻⁶⁴ per pair): the stream then compares whole blocks.
     """
     tie = False
     same = False
@@ -100,9 +100,9 @@ def rounded(
 ) -> int:
     """min(floor(multiple·scale·G(U) + offset), limit); the flags UNDECIDED (NOT_DRAWN is written), SUSPECT.
 
-    A row is a polynomial of degree 6 in t ∈ [−1, 1) and a proven bound on |polynomial − G(U)|. A set sign bit
-    reads the rows from `stride` on (another G), and negates the result if `mirror`. One multiple serves all
-    cells, or there is one for each.
+    A row is a polynomial of degree 6 in t ∈ [−1, 1) and a proven bound on |polynomial − G(U)|. If the sign bit is
+    set, rows from `stride` on are used (another G), and the result is negated if `mirror`. There is one multiple for
+    all cells, or one for each.
     """
     undecided = False
     same = False
@@ -130,9 +130,9 @@ def rounded(
         product = s * p
         y = product + offset
         error = s * rows[row, 7] + (abs(product) * RELATIVE_ERROR + offset_error)
-        inside = y if y < top else top
-        floor = np.floor(inside)
-        fraction = inside - floor
+        capped = y if y < top else top
+        floor = np.floor(capped)
+        fraction = capped - floor
         decided = ((fraction > error) & (fraction + error < 1.0)) | (y - error > limit)
         sign = (np.int64(w) >> np.int64(63)) & negated
         k = (np.int64(floor) ^ sign) - sign

@@ -19,7 +19,7 @@ _REAL = b"discreet real key"
 
 
 def encode_labels(labels: Iterable[str | bytes]) -> bytes:
-    """Injective encoding: the count, then for each label its kind, its length and its bytes."""
+    """Injective encoding: the number of labels, then each label's type, length and bytes."""
     pieces: list[bytes] = []
     for label in labels:
         kind, data = (b"s", label.encode()) if isinstance(label, str) else (b"b", bytes(label))
@@ -28,18 +28,18 @@ def encode_labels(labels: Iterable[str | bytes]) -> bytes:
 
 
 def public_stream(*labels: str) -> Stream:
-    """A stream that anyone can make: for what is random about post-processing, which need not be secret, and which
-    others should be able to repeat. Nothing is protected by it."""
+    """A stream that anyone can reproduce: for randomness in post-processing, which need not be secret and should be
+    repeatable by others. It protects nothing."""
     return Stream.from_secret(hashlib.sha256(encode_labels(("discreet public stream", *labels))).digest())
 
 
 def nonce() -> str:
-    """128 random bits in hexadecimal: a name that nothing else has."""
+    """128 random bits in hexadecimal, used as a unique name."""
     return os.urandom(16).hex()
 
 
 class Secret:
-    """A subkey on its way to an engine. Never shown, never pickled: an engine opens it where the noise is drawn."""
+    """A subkey for an engine. Never displayed or pickled; the engine exposes it where the noise is drawn."""
 
     __slots__ = ("_bytes",)
 
@@ -47,18 +47,18 @@ class Secret:
         self._bytes = secret
 
     def expose(self) -> bytes:
-        """The bytes themselves. Only an engine may ask for them."""
+        """The bytes themselves, for engines only."""
         return self._bytes
 
     def __repr__(self) -> str:
-        return "Secret(<hidden>)"
+        return "Secret(<redacted>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ReleaseKeyError("a secret cannot be pickled or copied", where="secret", do="broadcast it, encrypted")
 
 
 class ReleaseKey:
-    """A secret of 256 bits; never shown, never pickled. `simulated` marks a fixed test key."""
+    """A secret of 256 bits, never displayed or pickled. `simulated` marks a fixed test key."""
 
     __slots__ = ("_secret", "_simulated")
 
@@ -74,12 +74,12 @@ class ReleaseKey:
 
     @classmethod
     def generate(cls) -> ReleaseKey:
-        """A fresh key from the operating system: the only entropy of a release."""
+        """A new key from the operating system's generator: the only entropy of a release."""
         return cls(os.urandom(KEY_BYTES), simulated=False)
 
     @classmethod
     def simulation(cls, seed: str) -> ReleaseKey:
-        """A fixed test key, SHA-256 of the seed's encoding: it marks every output a simulation."""
+        """A fixed test key, SHA-256 of the seed's encoding: every output is marked as a simulation."""
         text = encode_labels(("discreet simulation key", seed))
         return cls(hashlib.sha256(text).digest(), simulated=True)
 
@@ -89,14 +89,14 @@ class ReleaseKey:
         return self._simulated
 
     def subkey(self, *labels: str | bytes, length: int = KEY_BYTES) -> bytes:
-        """HKDF-SHA256 of the key with the encoded labels as info (RFC 5869). Whether it is a test key is part of
-        it: one that is called the other kind has other subkeys, and fits no reservation."""
+        """HKDF-SHA256 of the key with the encoded labels as info (RFC 5869). Real and test keys have different salts:
+        a test key relabelled as real has other subkeys, and matches no reservation."""
         return HKDF(SHA256(), length, salt=None if self._simulated else _REAL, info=encode_labels(labels)).derive(
             self._secret
         )
 
     def mac(self, parts: Iterable[bytes]) -> bytes:
-        """HMAC-SHA256 under the subkey "binding" of the parts, each length-prefixed; holds one at a time."""
+        """HMAC-SHA256 under the subkey "binding" of the length-prefixed parts, with one part in memory at a time."""
         code = hmac.new(self.subkey("binding"), digestmod=hashlib.sha256)
         for part in parts:
             code.update(len(part).to_bytes(8, "big"))
@@ -108,31 +108,31 @@ class ReleaseKey:
         return Secret(self.subkey(*labels, length=length))
 
     def stream_secret(self, release: str, table: str, spec_digest: bytes, purpose: str) -> Secret:
-        """The subkey of one stream, HKDF over (release, table, spec digest, purpose): what a worker gets instead of
-        the key itself."""
+        """The subkey of one stream, HKDF over (release, table, spec digest, purpose): workers get it instead of the
+        key."""
         return self.secret("stream", release, table, spec_digest, purpose)
 
     def stream(self, release: str, table: str, spec_digest: bytes, purpose: str) -> Stream:
-        """The stream of one purpose in one table."""
+        """The stream for one purpose in one table."""
         return Stream.from_secret(self.stream_secret(release, table, spec_digest, purpose).expose())
 
     def expose(self) -> bytes:
-        """The secret itself. Only a key store may ask for it."""
+        """The secret itself, for key stores only."""
         return self._secret
 
     def __repr__(self) -> str:
-        return f"ReleaseKey(<hidden>, simulated={self._simulated})"
+        return f"ReleaseKey(<redacted>, simulated={self._simulated})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReleaseKey):
             return NotImplemented
         return self._simulated == other._simulated and hmac.compare_digest(self._secret, other._secret)
 
-    __hash__ = None  # type: ignore[assignment]  # a hash in a log would be a fingerprint of the secret
+    __hash__ = None  # type: ignore[assignment]  # a hash in a log would reveal something about the secret
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ReleaseKeyError(
             "a release key cannot be pickled or copied",
             where="release key",
-            do="hand a worker the stream_secret of its table",
+            do="give workers the stream_secret of a table",
         )

@@ -1,5 +1,5 @@
-"""Where release keys rest until their release commits: by default one private file each. And what is remembered beside
-them of each ledger, so that a ledger that was rolled back is told (`privacy.memory`)."""
+"""The key store, which holds release keys until their release commits: by default one private file per key. It also
+remembers the last state of each ledger, so that a ledger that was rolled back is detected (`privacy.ledger`)."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ WAIT_SECONDS = 10.0
 
 
 def default_keys() -> KeyStore:
-    """The owner's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
+    """The user's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
     named = os.environ.get(ENVIRONMENT)
     return FileKeyStore(Path(named) if named else Path.home() / ".discreet" / "keys")
 
 
 class KeyStore(Protocol):
-    """Holds keys by name. A key is created once and destroyed once."""
+    """Stores keys by name. A key is created once and destroyed once."""
 
     def create(self, name: str, key: ReleaseKey) -> None:
-        """Keep a new key; refused if the name is taken."""
+        """Store a new key; refused if the name exists."""
 
     def load(self, name: str) -> ReleaseKey:
-        """The key of that name, with its simulation mark."""
+        """The key of that name, marked if it is a simulation key."""
 
     def destroy(self, name: str) -> None:
-        """Make the key unrecoverable; nothing happens if it is gone already."""
+        """Make the key unrecoverable; no effect if it does not exist."""
 
     @property
     def private(self) -> list[Path]:
-        """Folders in which nobody else may write."""
+        """Folders that nobody else may write to."""
 
     def names(self) -> list[str]:
-        """The keys that are held, sorted."""
+        """The names of all keys, sorted."""
 
     def recall(self, ledger: str) -> bytes:
-        """What was last remembered of the ledger with this nonce; nothing: empty."""
+        """The last remembered state of the ledger with this nonce; empty if there is none."""
 
     def remember(self, ledger: str, content: bytes) -> None:
-        """Replace it, on disk before this returns, all or nothing."""
+        """Replace it atomically, and on disk before this returns."""
 
-    def alone(self, ledger: str) -> AbstractContextManager[None]:
-        """Hold what is remembered of a ledger against everybody who uses this store."""
+    def lock(self, ledger: str) -> AbstractContextManager[None]:
+        """Lock the remembered state of a ledger against all other users of this store."""
 
 
 class FileKeyStore:
-    """A folder only its owner may enter (0700) with one file a key (0600)."""
+    """A folder that only its owner can access (0700), with one file per key (0600)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -81,17 +81,19 @@ class FileKeyStore:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
         except FileExistsError:
             raise ReleaseKeyError(
-                "a key of this name exists", where=str(path), do="resume or abandon its release, or choose another name"
+                "a key with this name already exists",
+                where=str(path),
+                do="resume or abandon its release, or choose another name",
             ) from None
         try:
             _write(handle, b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
-        except OSError:  # a full disk: nothing was reserved for it
+        except OSError:  # for example a full disk: nothing was reserved for it
             path.unlink()
             raise
         self._sync_folder()
 
     def load(self, name: str) -> ReleaseKey:
-        """Read a key; refused if anyone else could have read or replaced it."""
+        """Read a key; refused if another user could have read or replaced it."""
         path = self._path(name)
         try:
             handle = os.open(path, os.O_RDONLY | _NO_LINK)
@@ -102,12 +104,14 @@ class FileKeyStore:
             status = os.fstat(file.fileno())
             if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
                 raise ReleaseKeyError(
-                    "others may read or change the key file", where=str(path), do="abandon its release and start anew"
+                    "other users can read or change the key file",
+                    where=str(path),
+                    do="abandon its release and start again",
                 )
             lines = file.read(1024).split(b"\n")
         if len(lines) != 4 or lines[0] != _MAGIC or lines[1] not in _KINDS or len(lines[2]) != 2 * KEY_BYTES:
             raise ReleaseKeyError(
-                "this is no release key", where=str(path), do="restore the file or abandon its release"
+                "this is not a release key", where=str(path), do="restore the file or abandon its release"
             )
         try:
             secret = bytes.fromhex(lines[2].decode("ascii"))
@@ -118,19 +122,19 @@ class FileKeyStore:
         return ReleaseKey(secret, simulated=_KINDS[lines[1]])
 
     def destroy(self, name: str) -> None:
-        """Overwrite, then unlink. (Flash disks and copying file systems keep old blocks: encrypt them.)"""
+        """Overwrite, then unlink. (Flash disks and copy-on-write file systems keep old blocks: encrypt them.)"""
         path = self._path(name)
         try:
             handle = os.open(path, os.O_WRONLY | _NO_LINK)
             _write(handle, os.urandom(os.fstat(handle).st_size))
         except FileNotFoundError:
             return
-        finally:  # also where it could not be written over
+        finally:  # also if it could not be overwritten
             path.unlink(missing_ok=True)
         self._sync_folder()
 
     def names(self) -> list[str]:
-        """The keys in the folder."""
+        """The names of the keys in the folder."""
         return sorted(path.name.removesuffix(_SUFFIX) for path in self.folder.glob("*" + _SUFFIX))
 
     def recall(self, ledger: str) -> bytes:
@@ -150,10 +154,10 @@ class FileKeyStore:
         self._sync_folder()
 
     @contextmanager
-    def alone(self, ledger: str) -> Iterator[None]:
+    def lock(self, ledger: str) -> Iterator[None]:
         path = self._path(ledger, f"{_MEMORY}.lock")
         self._make_folder()
-        with filelock.held(path, WAIT_SECONDS) as free:
+        with filelock.try_lock(path, WAIT_SECONDS) as free:
             if not free:
                 raise LedgerUnavailable(
                     f"in use by another process for more than {WAIT_SECONDS:g} seconds",
@@ -165,7 +169,7 @@ class FileKeyStore:
     def _path(self, name: str, suffix: str = _SUFFIX) -> Path:
         if not _NAME.fullmatch(name):
             raise ReleaseKeyError(
-                "a key's name has letters, digits, '.', '_', '-' and starts with a letter or digit",
+                "a key's name consists of letters, digits, '.', '_' and '-', and begins with a letter or digit",
                 where="key store",
                 do="rename the release",
             )
@@ -174,7 +178,7 @@ class FileKeyStore:
         return self.folder / (name + suffix)
 
     def _make_folder(self) -> None:
-        """The folder, and a missing one around it, for nobody but their owner."""
+        """Create the folder, and its parent if missing, accessible to their owner only."""
         self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self.folder.parent, self.folder):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -183,10 +187,10 @@ class FileKeyStore:
     def _check_folder(self) -> None:
         status = self.folder.stat()
         if not stat.S_ISDIR(status.st_mode):
-            raise ReleaseKeyError("the key store is no folder", where=str(self.folder), do="name a folder")
+            raise ReleaseKeyError("the key store is not a folder", where=str(self.folder), do="name a folder")
         if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
-            where, do = str(self.folder), "give it to its owner: chmod 700"
-            raise ReleaseKeyError("others may enter the key store's folder", where=where, do=do)
+            where, do = str(self.folder), "restrict it to its owner: chmod 700"
+            raise ReleaseKeyError("other users can access the key store's folder", where=where, do=do)
 
     def _sync_folder(self) -> None:
         if os.name != "posix":
@@ -199,7 +203,7 @@ class FileKeyStore:
 
 
 def _write(handle: int, content: bytes) -> None:
-    """On disk before this returns."""
+    """Write to disk before this returns."""
     with os.fdopen(handle, "wb") as file:
         file.write(content)
         file.flush()

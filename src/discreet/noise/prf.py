@@ -1,6 +1,6 @@
-"""A keyed order for records: SipHash-2-4 (Aumasson & Bernstein 2012) of each one's content as one text.
+"""A keyed pseudo-random order of records: SipHash-2-4 (Aumasson & Bernstein 2012) of each record's values as one text.
 
-The order is the same on every engine, for Arrow writes the text.
+The order is the same on every engine, because Arrow produces the text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _siphash(k0: np.uint64, k1: np.uint64, offsets: Int64s, data: NDArray[np.uin
 def siphash_text(key16: bytes, texts: pa.Array) -> Words:
     """SipHash-2-4 under a 16-byte key of each UTF-8 text (or binary value); no nulls."""
     if len(key16) != 16:
-        raise ParameterError("SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
+        raise ParameterError("SipHash requires a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
     kinds = {pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64}
     if texts.type not in kinds:
         raise ParameterError("SipHash takes texts", where="prf", do="cast the column to string")
@@ -89,23 +89,23 @@ def siphash_text(key16: bytes, texts: pa.Array) -> Words:
 
 
 def priorities(key: bytes, columns: Sequence[pa.Array]) -> pa.Array:
-    """SipHash-2-4 of each row's content, as int64."""
-    return pa.array(siphash_text(key, contents(columns)).view(np.int64))
+    """SipHash-2-4 of each row's values, as int64."""
+    return pa.array(siphash_text(key, row_texts(columns)).view(np.int64))
 
 
-def contents(columns: Sequence[pa.Array]) -> pa.Array:
-    """Texts that different rows do not share: every value length-prefixed, a mark of its own for a missing one."""
-    return pc.binary_join_element_wise(*(_content(column) for column in columns), pa.scalar("", pa.large_string()))
+def row_texts(columns: Sequence[pa.Array]) -> pa.Array:
+    """An injective encoding of rows as texts: every value length-prefixed, with a separate mark for a missing one."""
+    return pc.binary_join_element_wise(*(_field(column) for column in columns), pa.scalar("", pa.large_string()))
 
 
-def _content(column: pa.Array) -> pa.Array:
+def _field(column: pa.Array) -> pa.Array:
     text = _text(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
     sizes = pc.cast(pc.binary_length(text), pa.large_string())
     return pc.fill_null(pc.binary_join_element_wise(sizes, text, pa.scalar(":", pa.large_string())), "-")
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Engines differ in the width of numbers and in how they print them; 7, 7.0 and a 64-bit 7 are one content."""
+    """Values as texts. Engines differ in the width and format of numbers: 7, 7.0 and a 64-bit 7 have the same text."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _text(column.dictionary_decode())

@@ -1,9 +1,9 @@
-"""The key stream: AES-256 in counter mode, seekable, two 64-bit words a block.
+"""The key stream: AES-256 in counter mode, seekable, with two 64-bit words per block.
 
-A block is AES_k(c), c a 128-bit big-endian counter; its words are bytes 0-7 and 8-15 read little-endian. Cell i
-of a table owns block (i div 2¹⁵, 2 + i mod 2¹⁵), 96 and 32 bits: pieces of 32,768 cells that GCM's counter mode, the
-fastest there is, produces in one call. Families of blocks have separate subkeys: `cells` (dense), `sparse`
-(counter = block of cells, draw) and the extension of each, read only by draws that 63 or 127 bits did not decide.
+A block is AES_k(c), c a 128-bit big-endian counter; its words are bytes 0-7 and 8-15 read little-endian. Cell i of a
+table has the block at counter (i div 2¹⁵, 2 + i mod 2¹⁵), of 96 and 32 bits: pieces of 32,768 cells, which GCM's
+counter mode (the fastest available) produces in one call. Families of blocks have separate subkeys: `cells` (dense),
+`sparse` (counter = block of cells, draw) and the extension of each, read only if 63 or 127 bits leave a draw undecided.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from discreet.errors import ParameterError, ReleaseKeyError, StreamError
 from discreet.noise.kernels import repeated
 
 PIECE = 32_768  # cells that share a nonce: part of the stream's definition
-CHUNK = PIECE  # cells read at once: key stream, words and results stay in the second-level cache
+CHUNK = PIECE  # cells read at once: key stream, words and results fit into the second-level cache
 BLOCK = 16
 CELLS = 2**63  # cell numbers are signed 64-bit integers
-EXTENSIONS = 64  # blocks a single draw may read on; chance would need 2^-8000
-_SPARE = 15  # update_into insists on this many bytes beyond the data
-_FIRST = 2  # where GCM's counter begins: 1 is the tag's
+EXTENSIONS = 64  # further blocks that a draw may read; needing more has a probability of about 2^-8000
+_SPARE = 15  # update_into requires this many bytes beyond the data
+_FIRST = 2  # GCM's first counter for data: 1 is used for the tag
 
 _ZEROS = np.zeros(PIECE * BLOCK, dtype=np.uint8)
 _ZEROS.flags.writeable = False
@@ -43,7 +43,7 @@ class BlockSource(Protocol):
 
 
 class AesBlocks:
-    """AES-256 of a 128-bit counter. Explicit counters go through ECB: the block function itself."""
+    """AES-256 of a 128-bit counter. Explicit counters are encrypted in ECB mode: the block function itself."""
 
     def __init__(self, key: bytes) -> None:
         check_cipher()
@@ -55,7 +55,7 @@ class AesBlocks:
 
 
 class CellBlocks(AesBlocks):
-    """The blocks of cells, which are also read in order: cell i has counter (i div 2¹⁵, 2 + i mod 2¹⁵)."""
+    """The blocks of cells, which can also be read in order: cell i has counter (i div 2¹⁵, 2 + i mod 2¹⁵)."""
 
     def reader(self, first: int) -> _CellReader:
         """The blocks of cells first, first + 1, …"""
@@ -69,8 +69,8 @@ class CellBlocks(AesBlocks):
 
 
 class _CellReader:
-    """Successive cells. A whole piece is what GCM's counter mode encrypts under nonce i div 2¹⁵ (NIST SP 800-38D);
-    its tag is not asked for. Plain CTR gives the same blocks, more slowly where the processor has vector AES."""
+    """Blocks of successive cells. A whole piece is GCM's counter mode under nonce i div 2¹⁵ (NIST SP 800-38D), without
+    computing the tag. Plain CTR gives the same blocks, more slowly on processors with vector AES."""
 
     def __init__(self, key: bytes, first: int) -> None:
         self._key, self._next = algorithms.AES256(key), first
@@ -84,7 +84,7 @@ class _CellReader:
         return Cipher(self._key, mode).encryptor()
 
     def read_into(self, out: NDArray[np.uint8], size: int) -> int:
-        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
+        """Write the next `size` bytes to `out` (which has 15 spare bytes); returns how many were written."""
         done = 0
         while done < size:
             part = min(size - done, (PIECE - self._next % PIECE) * BLOCK)
@@ -108,7 +108,7 @@ def _ecb(key: bytes, counters: Words) -> Words:
 def _check_length(written: int, wanted: int) -> None:
     if written != wanted:
         raise StreamError(
-            f"the key stream gave {written} bytes of {wanted}",
+            f"the key stream returned {written} bytes instead of {wanted}",
             where="key stream",
             do="nothing was drawn; check the cryptography library",
         )
@@ -116,7 +116,7 @@ def _check_length(written: int, wanted: int) -> None:
 
 @lru_cache(maxsize=1)
 def check_cipher() -> None:
-    """Known answer of AES-256 (FIPS 197, C.3), then equality of the three modes we use; once a process."""
+    """Known-answer test of AES-256 (FIPS 197, C.3), then equality of the three modes in use; once per process."""
     counter = int("00112233445566778899aabbccddeeff", 16)
     halves = np.array([[counter >> 64, counter & (2**64 - 1)]], dtype=np.uint64)
     known = _ecb(bytes(range(32)), halves).tobytes() == bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
@@ -133,7 +133,7 @@ def check_cipher() -> None:
 
 
 class Stream:
-    """All randomness of one purpose in one table. `source(family)` gives each family's block source."""
+    """All randomness for one purpose in one table. `source(family)` gives each family's block source."""
 
     def __init__(self, source: Callable[[str], BlockSource], secret: bytes = b"") -> None:
         self._source = lru_cache(maxsize=None)(source)
@@ -152,7 +152,7 @@ class Stream:
         return cls(source, secret)
 
     def seal(self, data: bytes) -> bytes:
-        """A MAC under this stream's secret, with a subkey of its own: what must be known where the noise is drawn."""
+        """A MAC under a subkey of this stream's secret: it can be verified where the noise is drawn."""
         key = HKDF(SHA256(), 32, salt=None, info=b"discreet seal").derive(self._secret)
         return hmac.digest(key, data, "sha256")
 
@@ -163,7 +163,7 @@ class Stream:
             yield words
 
     def raw_words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[Words]:
-        """As `words`, for kernels that look for repeated blocks themselves."""
+        """As `words`, for kernels that check for repeated blocks themselves."""
         check_range(first, n)
         chunk = max(min(chunk, n, CHUNK), 1)
         reader = cast(CellBlocks, self._source("cells")).reader(first)
@@ -182,12 +182,12 @@ class Stream:
 
     @staticmethod
     def check_fresh(words: Words) -> None:
-        """A cipher is a permutation: two equal blocks at different counters prove a fault."""
+        """Refuse repeated blocks: a cipher is a permutation, so equal blocks at different counters prove a fault."""
         if repeated(words):
             raise StreamError(
                 "the key stream repeats a block, which a working cipher cannot do",
                 where="key stream",
-                do="publish nothing drawn by this process; check the machine and the cryptography library",
+                do="publish nothing that was drawn by this process; check the machine and the cryptography library",
             )
 
     def block(self, cell: int) -> tuple[int, int]:
@@ -211,17 +211,17 @@ class Stream:
             yield int(words[0, 0])
             yield int(words[0, 1])
         raise StreamError(
-            f"a draw is undecided after {EXTENSIONS} extension blocks, which chance does not do",
+            f"a draw is undecided after {EXTENSIONS} extension blocks, which cannot happen by chance",
             where="key stream",
-            do="publish nothing drawn by this process; check the machine and the cryptography library",
+            do="publish nothing that was drawn by this process; check the machine and the cryptography library",
         )
 
     def __repr__(self) -> str:
-        return "Stream(<hidden>)"
+        return "Stream(<redacted>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise ReleaseKeyError(
-            "a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead"
+            "a stream cannot be pickled or copied", where="stream", do="send its stream_secret instead"
         )
 
 

@@ -1,4 +1,4 @@
-"""End what will not be completed: a reservation, or those that an older ledger no longer has."""
+"""End reservations that will not be completed: one by name, or those that a restored ledger has lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from discreet.privacy.ledger.state import Chain, ReleaseState
 def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
     """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed.
 
-    Of a release that is abandoned already only these go: after a crash, or where a colleague without the key ended it.
+    Repeated for an abandoned release, it destroys only the key and staged files: after a crash, or where a colleague
+    without the key abandoned it.
     """
     ledger = ledger.remembered_by(keys)
     with release_lock(ledger, release):
@@ -23,14 +24,16 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
         if before is not None and before.abandon is not None:
             _destroy_key_and_staging(chain, before, keys)
         entry = ledger.abandon(release, reason)
-        if before is not None:  # as it was: the ledger may be out of reach by now, and the key must go
+        if (
+            before is not None
+        ):  # state as read before: the ledger may be unavailable by now, and the key must be destroyed
             _destroy_key_and_staging(chain, before, keys)
         return entry
 
 
 def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restoration, tuple[str, ...]]:
-    """Go on from an older copy of a ledger. Of releases whose reservations are gone for good the keys are destroyed:
-    they can be neither resumed nor abandoned any more. Returns what was recorded, and the names of these releases."""
+    """Continue from an older copy of a ledger. Keys of reservations that are lost for good are destroyed: they can be
+    neither resumed nor abandoned. Returns the restoration, and the names of these releases."""
     restored, gone = ledger.remembered_by(keys).restore(reason)
     reserved = [event for entry in gone if isinstance(event := entry.event, Reserve)]
     for reserve in reserved:
@@ -39,7 +42,7 @@ def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restoration, t
 
 
 def _destroy_key_and_staging(chain: Chain, state: ReleaseState, keys: KeyStore) -> None:
-    """The key, before anything else can fail; then what was staged, as far as it can be removed."""
+    """Destroy the key, before anything else can fail; then remove staged files, as far as possible."""
     key, left = "its key destroyed", list[str]()
     try:
         keys.destroy(state.reserve.key)
@@ -49,7 +52,7 @@ def _destroy_key_and_staging(chain: Chain, state: ReleaseState, keys: KeyStore) 
     left += [f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in places]
     if left:
         raise PublishError(
-            f"release {state.reserve.release!r} is abandoned and {key}, but not all that was staged could be removed: "
+            f"release {state.reserve.release!r} is abandoned and {key}, but not all staged files could be removed: "
             + "; ".join(left),
-            do="mend that and type it again, or remove it yourself",
+            do="fix that and repeat the command, or remove them yourself",
         )

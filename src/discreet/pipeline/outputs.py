@@ -1,4 +1,4 @@
-"""Where a release goes, where its measurements stay, and what is written beside its tables: codebook and layouts."""
+"""Output locations of a release and its kept measurements, and the files beside its tables: codebook and layouts."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a release goes, and where its measurements stay, if they do."""
+    """Where a release is published, and where its noisy measurements are kept, if they are."""
 
     published: ReleaseOutput
     kept: ReleaseOutput | None
 
     @property
     def all(self) -> list[ReleaseOutput]:
-        """Both, or the one there is."""
+        """Both, or the first alone."""
         return [self.published] if self.kept is None else [self.published, self.kept]
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """One process at a time works on these places, whatever else it does."""
+    def locked(self) -> Iterator[None]:
+        """Lock both: one process at a time works on an output location."""
         with ExitStack() as stack:
             for output in self.all:
                 stack.enter_context(output.lock())
@@ -52,10 +52,10 @@ class Outputs:
             output.refuse_existing()
 
     @contextmanager
-    def rehearsed(self) -> Iterator[None]:
-        """Alone, and what cannot be made, marked or listed there is refused before anything is read or spent."""
-        with self.alone():
-            self.refuse_existing()  # somebody may have finished there before we held it
+    def dry_run(self) -> Iterator[None]:
+        """Lock both, and refuse one that cannot be created, marked or listed before anything is read or spent."""
+        with self.locked():
+            self.refuse_existing()  # another process may have published there before we had the lock
             for output in self.all:
                 output.stage()
                 output.clean()
@@ -84,11 +84,11 @@ class Outputs:
     def hold(self, commit: Commit | DerivedRelease) -> bool:
         return self.published.holds(commit.files) and (self.kept is None or self.kept.holds(commit.kept))
 
-    def publish(self, files: dict[str, str], kept: dict[str, str], made: Manifest) -> None:
-        """Measurements first: the manifest makes it a release."""
+    def publish(self, files: dict[str, str], kept: dict[str, str], manifest: Manifest) -> None:
+        """Kept measurements first, the manifest last: it makes the folder a release."""
         if self.kept is not None:
             self.kept.publish(kept, None)
-        self.published.publish(files, made)
+        self.published.publish(files, manifest)
         for output in self.all:
             output.remove_leftovers()
 
@@ -97,18 +97,18 @@ class Outputs:
             output.clean()
 
     def abandon(self) -> list[PublishError | OSError]:
-        """Remove what was staged; what stands in the way of that, place by place."""
-        found = list[PublishError | OSError]()
+        """Remove staged files; gives the errors of locations where that failed."""
+        errors = list[PublishError | OSError]()
         for output in self.all:
             try:
                 output.abandon()
             except (PublishError, OSError) as error:
-                found.append(error)
-        return found
+                errors.append(error)
+        return errors
 
 
-def keep_at(release: Release, owner: Owner) -> ReleaseOutput | None:
-    """Where a release keeps its measurements."""
+def kept_output(release: Release, owner: Owner) -> ReleaseOutput | None:
+    """Where a release keeps its noisy measurements."""
     if (place := release.keep_measurements) is None:
         return None
     return output_at(place if is_uri(place) else str(release.base / place), owner)
@@ -117,13 +117,13 @@ def keep_at(release: Release, owner: Owner) -> ReleaseOutput | None:
 def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -> None:
     """Refuse a location that is, contains or lies in one that another release needs: where it is still to be
     published, or where its measurements stay."""
-    held = set(keys.names())
+    names = set(keys.names())
     needed = list[tuple[str, ReleaseOutput]]()
     for name, state in chain.releases().items():
         if name == release or state.abandon is not None:
             continue
         theirs, kept = reserved_outputs(chain, state), f"where release {name!r} keeps its measurements"
-        if state.commit is None or state.reserve.key in held:
+        if state.commit is None or state.reserve.key in names:
             needed.append((f"where release {name!r} is still to be published", theirs.published))
         needed += [(kept, theirs.kept)] if theirs.kept is not None else []
     for name, (event, _) in chain.derived().items():
@@ -137,7 +137,7 @@ def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -
 
 
 def refuse_private(keys: KeyStore, outputs: Outputs) -> None:
-    """What is published must not lie where keys do, or where things are swept away."""
+    """Refuse an output in the key store, or in the private temporary folder, which is emptied."""
     for output in outputs.all:
         taken = [] if is_uri(output.where) else [path for _, path in output.occupied_paths]
         for folder in map(os.path.realpath, [workspace.home(), *keys.private]):
@@ -147,18 +147,18 @@ def refuse_private(keys: KeyStore, outputs: Outputs) -> None:
                 )
 
 
-def refuse_other_words(said: ManifestBody, digest: str) -> None:
-    """A manifest is what the ledger has: the same code makes the same words."""
-    if said.sha256() != digest:
+def refuse_other_manifest(content: ManifestBody, digest: str) -> None:
+    """Refuse a manifest other than the committed one: the same code reproduces it."""
+    if content.sha256() != digest:
         raise PublishError(
             "its manifest would not be the one that was committed",
-            where=f"release {said.release}",
-            do="complete it with the version and the files it was begun with",
+            where=f"release {content.release}",
+            do="complete it with the version of discreet and the files that it was begun with",
         )
 
 
 def reserved_outputs(chain: Chain, state: ReleaseState) -> Outputs:
-    """Where a reserved release goes, as the ledger has it."""
+    """The output locations of a reserved release, as the ledger has them."""
     reserve = state.reserve
     owner = Owner(chain.nonce, reserve.release, frozenset(reserve.names))
     return Outputs(output_at(reserve.output, owner), output_at(reserve.keep, owner) if reserve.keep else None)
@@ -173,23 +173,25 @@ class Staged:
 
 
 def complete(
-    places: OutputLocations, description: ReleaseDescription, made: Sequence[MethodOutput], grant: Grant, keep: bool
+    places: OutputLocations, description: ReleaseDescription, outputs: Sequence[MethodOutput], grant: Grant, keep: bool
 ) -> Staged:
-    """Write what is left when every method has written its tables: all but the manifest. Measurements stay only if they
-    are to be kept."""
-    tables = {name: digest for output in made for name, digest in output.files.items()}
+    """Write the remaining files after every method has written its tables: all but the manifest. Removes measurements
+    unless they are to be kept."""
+    tables = {name: digest for output in outputs for name, digest in output.files.items()}
     texts = dict[str, str]()
     if description.shared is not None:
         texts |= description.shared.texts(grant.simulated, grant.time.date(), description.release)
     if description.recoding_source is not None:
         texts |= {description.transitions(name): text for name, text in description.recoding_source.tables.items()}
-    kept = _kept(places.measurements, description, made, keep)
+    kept = _kept(places.measurements, description, outputs, keep)
     return Staged(tables | _written(places.published, texts | codebooks(description)), kept)
 
 
-def _kept(place: Storage, description: ReleaseDescription, made: Sequence[MethodOutput], keep: bool) -> dict[str, str]:
-    """The files of measurements with their digests; removed, unless they stay."""
-    files = {n: d for output in made for parts in output.measurements.values() for n, d in parts.value.files.items()}
+def _kept(
+    place: Storage, description: ReleaseDescription, outputs: Sequence[MethodOutput], keep: bool
+) -> dict[str, str]:
+    """The files of kept measurements with their digests; removed unless they are to be kept."""
+    files = {n: d for output in outputs for parts in output.measurements.values() for n, d in parts.value.files.items()}
     if not keep:
         for name in files:
             place.remove(name)
@@ -202,14 +204,17 @@ def _kept(place: Storage, description: ReleaseDescription, made: Sequence[Method
         simulation=description.simulated,
         guarantee=description.guarantee,
         tables=tuple(
-            _measured(m, output) for m in description.measurements for output in made if m.name in output.measurements
+            _measured(m, output)
+            for m in description.measurements
+            for output in outputs
+            if m.name in output.measurements
         ),
     )
     return files | _written(place, {MEASUREMENTS: about.text()})
 
 
 def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
-    """Small files, and their digests."""
+    """Write small files; gives their digests."""
     files = {}
     for name, text in texts.items():
         with place.create(name) as file:
@@ -218,7 +223,7 @@ def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
-def _measured(measurement: Measurement, made: MethodOutput) -> MeasuredTable:
+def _measured(measurement: Measurement, output: MethodOutput) -> MeasuredTable:
     from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 
     return MeasuredTable(
@@ -231,7 +236,7 @@ def _measured(measurement: Measurement, made: MethodOutput) -> MeasuredTable:
         width=measurement.width,
         about=measurement.about,
         rate=measurement.rate,
-        draws=made.draws.get(measurement.name),
+        draws=output.draws.get(measurement.name),
         guarantee=measurement.guarantee,
-        files=made.measurements[measurement.name].value.files,
+        files=output.measurements[measurement.name].value.files,
     )

@@ -1,4 +1,4 @@
-"""What will leave, at what cost and with what error: known from the declaration alone. Reads no confidential data."""
+"""What a release will publish, at what privacy cost and expected error, from its declaration alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from discreet.privacy.ledger.state import Balance
 from discreet.publish.description import ExpectedError, PublishedTable, ReleaseDescription
 from discreet.spec import Recode, Release
 
-NOT_RUN = "{files}: not run, for a plan may be made of what somebody sent. --trust tries it on invented numbers."
+NOT_RUN = "{files}: not run, since the declaration may come from someone else. --trust runs it on synthetic numbers."
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole release before it is run. `problem` says why it would be refused, if it would."""
+    """A release before it is run. `problem` says why it would be refused; empty if it would not."""
 
     description: ReleaseDescription
     rules: tuple[str, ...]
@@ -41,27 +41,27 @@ class Plan:
 
     @property
     def lines(self) -> list[str]:
-        """What people read."""
+        """The plan as text."""
         lines = [f"Release {self.description.release} on asset {self.description.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.domain.shape, strict=True)) or "all records"
             cost = "recoded, no additional epsilon" if self.description.recoding else table.cost
-            said = [table.composition, f"{table.noise}{_expected(table.error)}", *table.notes]
+            details = [table.composition, f"{table.noise}{_expected(table.error)}", *table.notes]
             lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
-            lines += [f"    {text}" for text in said if text]
+            lines += [f"    {text}" for text in details if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
         lines += ["", f"  {NOT_RUN.format(files=', '.join(self.not_run))}"] if self.not_run else []
         lines += ["", f"  Total: {self.description.composition}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
-            lines.append(f"  Budget: {balance_in_words(self.balance)}")
+            lines.append(f"  Budget: {budget_line(self.balance)}")
         if self.problem:
             lines.append(cut(f"  Would be refused: {self.problem}"))
         return lines
 
 
 def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
-    """Everything that is known before anything is spent. Python files are run only if they are trusted."""
+    """Everything that is known before any budget is spent. Python files are run only if they are trusted."""
     tables, description = methods_and_description(release, trust=trust)
     if release.recode is not None:
         return _recoding(release, release.recode, tables, description, ledger)
@@ -87,15 +87,15 @@ def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False)
 
 
 def _recoding(
-    release: Release, asked: Recode, tables: list[Method], description: ReleaseDescription, ledger: Ledger | None
+    release: Release, spec: Recode, tables: list[Method], description: ReleaseDescription, ledger: Ledger | None
 ) -> Plan:
-    """A recoding: what becomes of every code. It costs nothing, so there is no budget to compare with."""
-    from discreet.pipeline.stored_measurements import open_source, plan_recoding, recoded_in_words, refuse_asset
+    """The plan of a recoding: what happens to every code. It has no privacy cost, so there is no budget to compare."""
+    from discreet.pipeline.stored_measurements import describe_recoding, open_source, plan_recoding, refuse_asset
 
     if ledger is None:
-        raise LedgerError("a recoding is planned with the ledger that has its measurements", do="name it")
+        raise LedgerError("a recoding is planned with the ledger of its measurements", do="name the ledger")
     chain = ledger.chain()
-    source = open_source(release, asked, chain)
+    source = open_source(release, spec, chain)
     problem = ""
     try:
         chain.refuse_used(release.release)
@@ -103,20 +103,20 @@ def _recoding(
         source.verify()
     except (LedgerError, SpecError) as error:
         problem = str(error)
-    recodings = plan_recoding(release, asked, tables, source)
+    recodings = plan_recoding(release, spec, tables, source)
     moved = {name: recoding.plan_lines() for name, recoding in recodings.items()}
     planned = tuple(
-        replace(table, composition="made of kept measurements", error=None, notes=moved.get(table.name, ()))
+        replace(table, composition="post-processing of kept measurements", error=None, notes=moved.get(table.name, ()))
         for table in description.tables
     )
-    recoded = replace(description, tables=planned).with_recoding(recoded_in_words(source, recodings))
-    return Plan(recoded, rules=(), balance=None, problem=problem)
+    described = replace(description, tables=planned).with_recoding(describe_recoding(source, recodings))
+    return Plan(described, rules=(), balance=None, problem=problem)
 
 
-def balance_in_words(balance: Balance) -> str:
-    """A budget in one line."""
+def budget_line(balance: Balance) -> str:
+    """A budget as one line of text."""
     budget = balance.budget
-    how = " replaced (so an add-remove cost counts double)" if budget.neighbours == "substitution" else ""
+    how = " under substitution (an add-remove epsilon counts double)" if budget.neighbours == "substitution" else ""
     period = (
         f" from {budget.start or 'the beginning'} to {budget.end or 'open end'}" if budget.start or budget.end else ""
     )
@@ -127,19 +127,17 @@ def balance_in_words(balance: Balance) -> str:
 
 
 def _kept(release: Release, description: ReleaseDescription) -> list[str]:
-    """What becomes of measurements, where there are any."""
+    """What happens to noisy measurements, if there are any."""
     if not description.measurements:
         return []
     if release.keep_measurements is None:
-        return [
-            "measurements are removed in the end; `keep_measurements` would leave them inside, for a later recoding"
-        ]
-    return [f"measurements stay in {release.keep_measurements}, inside"]
+        return ["noisy measurements are removed at the end; `keep_measurements` would keep them for a later recoding"]
+    return [f"noisy measurements are kept in {release.keep_measurements}, on the confidential side"]
 
 
 def _rules(method: Method) -> list[str]:
     attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
-    values = [binned.in_words() for binned in method.binned] + [made.in_words() for made in method.observed]
+    values = [binned.description() for binned in method.binned] + [value.description() for value in method.observed]
     return [f"{a.name}: {a.summary()}" for a in attributes] + values
 
 

@@ -1,7 +1,7 @@
-"""A release made of kept measurements in another classification: verify → recode → write aside → record → publish.
+"""A release of kept measurements in another classification: verify → recode → stage → record → publish.
 
-No record is opened, no key is used, nothing is spent. All of it follows from the measurements and public files, so a
-run that was interrupted is simply run again, and gives the same bytes.
+Post-processing: no record is opened, no key is used, no budget is spent. The output is a function of the measurements
+and of public files, so an interrupted run is simply repeated, and gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,15 @@ from discreet.methods.protocol import Method
 from discreet.methods.recode.recoding import GroupCounts, Recoding
 from discreet.methods.registry import methods_and_description
 from discreet.methods.writing import MethodOutput, OutputLocations, measurements_name
-from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
-from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
+from discreet.pipeline.outputs import (
+    Outputs,
+    complete,
+    kept_output,
+    refuse_other_manifest,
+    refuse_private,
+    refuse_taken,
+)
+from discreet.pipeline.stored_measurements import Source, describe_recoding, open_source, plan_recoding, refuse_asset
 from discreet.privacy.confidential import Derivation, Grant
 from discreet.privacy.ledger.events import DerivedRelease, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Recodable(Protocol):
-    """A method that can make its tables of measurements alone."""
+    """A method that can compute its tables from noisy measurements alone."""
 
     name: str
 
@@ -62,19 +69,19 @@ class Recodable(Protocol):
 
 
 def recode(job: ReleaseJob, *, complete: bool) -> Manifest:
-    """Publish, or complete what an interrupted run has begun."""
-    release, asked = job.release, _asked(job.release)
+    """Publish, or complete an interrupted run."""
+    release, spec = job.release, _recode_spec(job.release)
     chain = job.ledger.chain()
-    source = open_source(release, asked, chain)
+    source = open_source(release, spec, chain)
     known = chain.derived().get(release.release)
     if not complete:
         chain.refuse_used(release.release)
     refuse_asset(release, source)
     tables, description = methods_and_description(release, simulated=source.about.simulation)
     outputs = _outputs(job, chain, known, description.output_names)
-    recodings = plan_recoding(release, asked, tables, source)
-    description = description.with_recoding(recoded_in_words(source, recodings))
-    with outputs.alone():
+    recodings = plan_recoding(release, spec, tables, source)
+    description = description.with_recoding(describe_recoding(source, recodings))
+    with outputs.locked():
         if known is None:
             outputs.refuse_existing()
         return _recode(job, description, outputs, tables, source, recodings, known)
@@ -89,24 +96,24 @@ def _recode(
     recodings: Mapping[str, Recoding],
     known: tuple[DerivedRelease, Entry] | None,
 ) -> Manifest:
-    """protect (nothing is drawn: what was protected is recoded) → write → commit → publish."""
+    """recode noisy measurements (no noise is drawn) → stage → commit → publish."""
     release, chain = job.release, job.ledger.chain()
     if known is not None and outputs.hold(known[0]):
         return _publish(job, description, outputs, known)
     job.observe("read", 1, 1)
     simulated, time = source.about.simulation, _now(job, chain) if known is None else known[0].time
-    job.ledger.fits(chain, simulated=simulated)
+    job.ledger.refuse_other_kind(chain, simulated=simulated)
     source.verify()
     grant = Derivation(release.release, time, simulated, source.digests)
-    with _tidied(outputs):
+    with _cleaned_up(outputs):
         places = outputs.stage()
-        made = [
-            _protect(
+        recoded = [
+            _recoded(
                 cast(Recodable, table), recodings, source, grant, places, partial(job.observe, f"protect {table.name}")
             )
             for table in tables
         ]
-        staged = complete(places, description, made, grant, keep=release.keep_measurements is not None)
+        staged = complete(places, description, recoded, grant, keep=release.keep_measurements is not None)
         outputs.seal(staged)
     job.observe("write", 1, 1)
     derived = DerivedRelease(
@@ -131,14 +138,14 @@ def _recode(
 
 
 def _now(job: ReleaseJob, chain: Chain) -> dt.datetime:
-    """The time of the entry to come: clocks of several machines differ a little, and files have its date."""
+    """The time of the next entry: clocks of several machines differ a little, and files have its date."""
     clock, latest = job.ledger.clock(), chain.latest()
     return latest if clock < latest <= clock + TOLERANCE else clock
 
 
 @contextmanager
-def _tidied(outputs: Outputs) -> Iterator[None]:
-    """Leave nothing staged behind a refusal, or on a full disk."""
+def _cleaned_up(outputs: Outputs) -> Iterator[None]:
+    """Remove staged files after a refusal, or on a full disk."""
     try:
         yield
     except (DiscreetError, OSError, MemoryError):
@@ -147,7 +154,7 @@ def _tidied(outputs: Outputs) -> Iterator[None]:
         raise
 
 
-def _protect(
+def _recoded(
     table: Recodable,
     recodings: Mapping[str, Recoding],
     source: Source,
@@ -155,27 +162,27 @@ def _protect(
     places: OutputLocations,
     progress: Progress,
 ) -> MethodOutput:
-    """The measurements of a table in the new classification, and everything that is made of them."""
+    """The measurements of a table in the new classification, and its tables computed from them."""
     parts: dict[str, Protected[WrittenTable]] = {}
     for measurement in table.measurements():
         recoding = recodings[measurement.name]
-        files = recoding.old.files
-        stored = grant.read_back(files, WrittenTable(files, 0), recoding.old.guarantee)
+        old = recoding.old.files
+        stored = grant.read_back(old, WrittenTable(old, 0), recoding.old.guarantee)
         counts = recoding.recode(read_histograms(source.place, stored, recoding.old.width), grant.release)
         parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measurements)
     provenances = {name: recodings[name].provenance for name in parts}
-    made = table.make(parts, grant, places, progress, provenances)
-    return MethodOutput(made, parts, {name: _draws(recodings[name]) for name in parts})
+    files = table.make(parts, grant, places, progress, provenances)
+    return MethodOutput(files, parts, {name: _draws(recodings[name]) for name in parts})
 
 
 def _draws(recoding: Recoding) -> tuple[int, ...]:
-    """How many draws each new group has, as far as anybody knows."""
+    """How many noise draws each new group sums, where that is known."""
     draws, blurred = recoding.provenance.draws(np.arange(recoding.new.cells), recoding.new.cells)
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 
 def _written(measurement: Measurement, counts: Protected[GroupCounts], place: Storage) -> Protected[WrittenTable]:
-    """Recoded measurements as files like those that workers write."""
+    """Write recoded measurements, in the format of the original ones."""
     name, schema = measurements_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)
     flat, files = counts.value.reshape(-1), dict[str, str]()
@@ -191,12 +198,12 @@ def _publish(
     job: ReleaseJob, description: ReleaseDescription, outputs: Outputs, entry: tuple[DerivedRelease, Entry]
 ) -> Manifest:
     derived, at = entry
-    words = _said(description, derived)
-    refuse_other_words(words, derived.manifest)
-    made = words.with_ledger_entry(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
-    outputs.publish(derived.files, derived.kept, made)
+    content = _said(description, derived)
+    refuse_other_manifest(content, derived.manifest)
+    manifest = content.with_ledger_entry(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
+    outputs.publish(derived.files, derived.kept, manifest)
     job.observe("publish", 1, 1)
-    return made
+    return manifest
 
 
 def _said(description: ReleaseDescription, derived: DerivedRelease) -> ManifestBody:
@@ -205,7 +212,7 @@ def _said(description: ReleaseDescription, derived: DerivedRelease) -> ManifestB
     )
 
 
-def _asked(release: Release) -> Recode:
+def _recode_spec(release: Release) -> Recode:
     if release.recode is None:
         raise SpecError("has no key 'recode'", where=f"release {release.release}", do="run it on records")
     return release.recode
@@ -214,11 +221,11 @@ def _asked(release: Release) -> Recode:
 def _outputs(
     job: ReleaseJob, chain: Chain, known: tuple[DerivedRelease, Entry] | None, names: tuple[str, ...]
 ) -> Outputs:
-    """Where it goes; of what the ledger has already, where it was to go."""
+    """The output locations; those in the ledger, if it has the release already."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(names))
     if known is None:
-        published, kept = output_at(job.out, owner), keep_at(release, owner)
+        published, kept = output_at(job.out, owner), kept_output(release, owner)
         refuse_private(job.keys, Outputs(published, kept))
         refuse_taken(chain, job.keys, release.release, Outputs(published, kept))
         published.refuse_existing()
@@ -227,7 +234,7 @@ def _outputs(
         if before.spec != release.digest() or before.code != code_version():
             raise LedgerError(
                 f"the parameters, domains or code of release {release.release!r} changed since it was derived",
-                do="restore them, or give it another name: it costs nothing",
+                do="restore them, or give it another name: a recoding has no privacy cost",
             )
         published = output_at(before.output, owner)
         kept = output_at(before.keep, owner) if before.keep else None

@@ -1,7 +1,7 @@
-"""run and resume: tabulate → reserve → protect → write aside → commit → publish → destroy the key.
+"""run and resume: tabulate → reserve → protect → stage → commit → publish → destroy the key.
 
-Each step can be the last one before a crash. Until the reservation nothing has been spent, and all that can be left
-is a key that nobody used; from then on `resume` draws the same noise for the same data and ends with the same bytes.
+Each step can be the last one before a crash. Until the reservation no budget has been spent, and a crash leaves at most
+an unused key; from then on `resume` draws the same noise for the same data and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from discreet.engine import Engine
 from discreet.engine.workspace import no_core_dumps, sweep
@@ -36,8 +36,8 @@ from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
     Outputs,
     complete,
-    keep_at,
-    refuse_other_words,
+    kept_output,
+    refuse_other_manifest,
     refuse_private,
     refuse_taken,
     reserved_outputs,
@@ -55,26 +55,31 @@ from discreet.publish.manifest import LedgerEntry, Manifest, ManifestBody, manif
 from discreet.spec import Release
 from discreet.version import code_version
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from discreet.engine.frames import Frames
+
 
 @dataclass(frozen=True)
 class ReleaseJob:
-    """A release with everything it is run with."""
+    """A release with its ledger, keys, output and engine."""
 
     release: Release
     out: str
     ledger: Ledger
     keys: KeyStore
-    frame: Any = None
-    session: Any = None  # an existing Spark session to run on
+    frame: Frames | None = None
+    session: SparkSession | None = None  # an existing one to run on
     observe: Observer = silent
 
     def __post_init__(self) -> None:
-        """The key store that holds the key is the one that has seen the ledger."""
+        """The key store that holds the key is the one whose memory detects rollbacks of the ledger."""
         object.__setattr__(self, "ledger", self.ledger.remembered_by(self.keys))
 
 
 def run(job: ReleaseJob, simulation: str | None = None) -> Manifest:
-    """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
+    """Protect and publish. `simulation` is the seed of a fixed test key, and marks every output."""
     with release_lock(job.ledger, job.release.release) as chain:
         if job.release.recode is not None:
             if simulation is not None:
@@ -95,7 +100,7 @@ def resume(job: ReleaseJob) -> Manifest:
         if job.release.recode is not None:
             raise LedgerError(
                 f"release {job.release.release!r} was not derived yet",
-                do="run it: what was interrupted has cost nothing",
+                do="run it: an interrupted recoding has no privacy cost",
             )
         return _resume(job, chain)
 
@@ -108,34 +113,34 @@ def _recode(job: ReleaseJob, *, complete: bool) -> Manifest:
 
 @contextmanager
 def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
-    """One process at a time works on a release, on whatever machine: two would take each other's files away. And no
-    noise is drawn for an entry that could be taken back unseen. Gives the ledger as it is then."""
+    """Lock a release on all machines: two processes would remove each other's files. And the key store has seen every
+    entry before noise is drawn, so that no reservation can be rolled back unnoticed. Gives the ledger's chain."""
     no_core_dumps()
     sweep()
-    with ledger.store.alone(f"{ledger.nonce}-{release}") as free:
+    with ledger.store.lock(f"{ledger.nonce}-{release}") as free:
         if not free:
             raise LedgerError(
-                f"another process is working on release {release!r}", do="wait for it to finish, or end it"
+                f"another process is working on release {release!r}", do="wait for it to finish, or stop it"
             )
         yield ledger.remember()
 
 
 def _run(job: ReleaseJob, chain: Chain, simulation: str | None) -> Manifest:
-    """tabulate → reserve, then all that a reservation is completed by."""
+    """tabulate → reserve → complete."""
     methods, description = methods_and_description(job.release, simulated=simulation is not None, trust=True)
     outputs = _refuse_before_reading(job, chain, description)
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
+    with outputs.dry_run(), tabulated(job, methods, key) as (engine, tables):
         reservation, entry = _reserve(job, chain.nonce, description, outputs, key, tables)
         return _complete(job, description, outputs, reservation, entry, engine, tables, committed=False)
 
 
 def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDescription) -> Outputs:
-    """Where the release goes. All that stands in the way of it and is known before a record is read is refused."""
+    """The output locations. Everything that can be refused before a record is read is refused here."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(description.output_names))
-    outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
-    job.ledger.fits(chain, simulated=description.simulated)
+    outputs = Outputs(output_at(job.out, owner), kept_output(release, owner))
+    job.ledger.refuse_other_kind(chain, simulated=description.simulated)
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(description.guarantee)
     refuse_private(job.keys, outputs)
@@ -154,7 +159,7 @@ def _reserve(
     key: ReleaseKey,
     tables: list[Tabulated],
 ) -> tuple[Reservation, Entry]:
-    """Keep the key, then enter the cost: from here on it is spent, and the key is bound to what was tabulated."""
+    """Store the key, then reserve the cost: from then on it is spent, and the key is bound to the tabulated cells."""
     release = job.release
     out, keep = outputs.published.where, "" if outputs.kept is None else outputs.kept.where
     binding = _bind(release, key, tables, (description.guarantee, out, keep, job.ledger.who()))
@@ -180,12 +185,12 @@ def _reserve(
     try:
         entry = job.ledger.reserve(reserve, simulated=key.simulated)
     except UnconfirmedWrite:
-        raise  # there may be a reservation: without its key nobody could complete it
+        raise  # the reservation may exist: without its key nobody could complete it
     except DiscreetError:
         job.keys.destroy(name)  # nothing was reserved: the key was never used
         raise
     job.observe("reserve", 1, 1)
-    _forget_unused(job.keys, prefix, name)
+    _destroy_unused(job.keys, prefix, name)
     reserved = cast(Reserve, entry.event)  # its time may be a little later: that of the entry before it
     return Reservation(reserved, key, binding), entry
 
@@ -196,17 +201,17 @@ def _resume(job: ReleaseJob, chain: Chain) -> Manifest:
     _same_user(job, state)
     _same_declaration(release, state)
     outputs = reserved_outputs(chain, state)
-    with outputs.alone():
-        return _resume_alone(job, chain, outputs, state)
+    with outputs.locked():
+        return _resume_locked(job, chain, outputs, state)
 
 
-def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
+def _resume_locked(job: ReleaseJob, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
     release, simulated = job.release, chain.kind == "simulation"
     if state.committed_at is not None and state.commit is not None and outputs.hold(state.commit):
         _, description = methods_and_description(release, simulated=simulated)
-        words = _said(description, state.reserve, state.commit.files)
-        refuse_other_words(words, state.commit.manifest)
-        return _publish(job, words, outputs, state.reserve, state.committed_at)
+        content = _said(description, state.reserve, state.commit.files)
+        refuse_other_manifest(content, state.commit.manifest)
+        return _publish(job, content, outputs, state.reserve, state.committed_at)
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
@@ -214,21 +219,19 @@ def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: Releas
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
-    job.ledger.fits(chain, simulated=key.simulated)
+    job.ledger.refuse_other_kind(chain, simulated=key.simulated)
     methods, description = methods_and_description(release, simulated=simulated, trust=True)
     with tabulated(job, methods, key) as (engine, tables):
-        promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
-        reservation = Reservation(state.reserve, key, _bind(release, key, tables, promise))
+        claim = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
+        reservation = Reservation(state.reserve, key, _bind(release, key, tables, claim))
         done = state.commit is not None
         return _complete(job, description, outputs, reservation, state.reserved_at, engine, tables, committed=done)
 
 
-def _bind(
-    release: Release, key: ReleaseKey, tables: list[Tabulated], promise: tuple[Guarantee, str, str, str]
-) -> bytes:
-    """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell; and to what was
-    promised, where it goes and who reserved it, so that no other entry of the ledger can stand for this one."""
-    guarantee, output, keep, who = promise
+def _bind(release: Release, key: ReleaseKey, tables: list[Tabulated], claim: tuple[Guarantee, str, str, str]) -> bytes:
+    """The MAC that binds a key to what it will protect (parameters, domains, code, every cell), and to its guarantee,
+    output locations and user, so that no other entry of the ledger can be used in place of this one."""
+    guarantee, output, keep, who = claim
 
     def parts() -> Iterator[bytes]:
         yield release.canonical().encode()
@@ -262,22 +265,22 @@ def _complete(
         if not committed:
             outputs.refuse_finished()
         places = outputs.stage()
-        made = []
+        protected = []
         for table in tables:
             progress = partial(job.observe, f"protect {table.method.name}")
-            made.append(table.method.protect(engine, table.cells, reservation, places, progress))
-        staged = complete(places, description, made, reservation, keep=release.keep_measurements is not None)
+            protected.append(table.method.protect(engine, table.cells, reservation, places, progress))
+        staged = complete(places, description, protected, reservation, keep=release.keep_measurements is not None)
         outputs.seal(staged)
         job.observe("write", 1, 1)
-        words = _said(description, reservation.reserve, staged.files)
-        commit = job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
+        content = _said(description, reservation.reserve, staged.files)
+        commit = job.ledger.commit(release.release, staged.files, content.sha256(), staged.kept)
         job.observe("commit", 1, 1)
-        return _publish(job, words, outputs, reservation.reserve, commit)
+        return _publish(job, content, outputs, reservation.reserve, commit)
 
 
 @contextmanager
 def _completable(job: ReleaseJob, outputs: Outputs, reservation: Reservation, entry: Entry) -> Iterator[None]:
-    """Whatever fails after the reservation says what is spent, and how the release is completed."""
+    """Turn any failure after the reservation into a message that says what is spent and how to complete the release."""
     try:
         yield
         return
@@ -286,69 +289,69 @@ def _completable(job: ReleaseJob, outputs: Outputs, reservation: Reservation, en
     except KeyboardInterrupt:
         stopped, first = "interrupted", ""
     except PublishError as error:
-        stopped, first = f"stopped ({error.where}: {error.what})", "mend that and "
+        stopped, first = f"stopped ({error.where}: {error.what})", "fix that and "
     except EngineError as error:
-        _make_room(job, outputs)
-        stopped, first = f"stopped ({error.what})", "mend that and "
+        _remove_staged(job, outputs)
+        stopped, first = f"stopped ({error.what})", "fix that and "
     except (ParameterError, DomainError, GuaranteeError, SpecError) as error:  # should have been refused before
-        _make_room(job, outputs)
+        _remove_staged(job, outputs)
         stopped, first = f"stopped ({error.where}: {error.what})", "report this, and "
     except (OSError, MemoryError) as error:
-        _make_room(job, outputs)
+        _remove_staged(job, outputs)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
-        stopped, first = f"stopped ({reason})", "make room and "
+        stopped, first = f"stopped ({reason})", "free disk space and "
     raise PublishError(
         f"{stopped} after the reservation (ledger entry {entry.number}): "
         f"epsilon {format_exact(reservation.reserve.guarantee.epsilon)} is spent",
         where=f"release {job.release.release}",
-        do=f"{first}complete it with `discreet resume`: it costs nothing more",
+        do=f"{first}complete it with `discreet resume`, at no further cost",
     )
 
 
-def _make_room(job: ReleaseJob, outputs: Outputs) -> None:
-    """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
+def _remove_staged(job: ReleaseJob, outputs: Outputs) -> None:
+    """Remove staged files, for the disk may be full; not committed ones, nor if the ledger is unavailable."""
     with suppress(LedgerError, PublishError, OSError):
         if job.ledger.chain().open_release(job.release.release).commit is None:
             outputs.clean()
 
 
 def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, str]) -> ManifestBody:
-    """What the manifest will say, in the ledger's order of files."""
+    """The content of the manifest, with files in the ledger's order."""
     in_order = dict(sorted(files.items()))
     return manifest_body(
         description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=in_order
     )
 
 
-def _publish(job: ReleaseJob, words: ManifestBody, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
+def _publish(job: ReleaseJob, content: ManifestBody, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     commit = cast(Commit, committed.event)
-    kind: LedgerKind = "simulation" if words.simulation else "real"
-    made = words.with_ledger_entry(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
-    outputs.publish(commit.files, commit.kept, made)
+    kind: LedgerKind = "simulation" if content.simulation else "real"
+    manifest = content.with_ledger_entry(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
+    outputs.publish(commit.files, commit.kept, manifest)
     job.observe("publish", 1, 1)
     job.keys.destroy(reserve.key)
     job.observe("destroy", 1, 1)
-    return made
+    return manifest
 
 
 def _same_declaration(release: Release, state: ReleaseState) -> None:
-    """Before any data is opened: parameters, domains and code must be those of the reservation."""
-    for what, found, reserved, mend in (
+    """Before data is opened, refuse other parameters, domains or code than those of the reservation."""
+    for what, current, reserved, fix in (
         ("parameters or domains", release.digest(), state.reserve.spec, "restore them"),
         ("code", code_version(), state.reserve.code, f"resume it with the discreet that is {state.reserve.code}"),
     ):
-        if found != reserved:
+        if current != reserved:
             end = f", or `discreet ledger abandon {release.release}`: its cost stays spent"
             raise ReleaseKeyError(
                 f"the {what} of release {release.release!r} changed since its reservation "
-                f"({_short(reserved)} → {_short(found)}): the same noise on anything else would give both away",
-                do=f"{mend}{'' if state.commit else end}",
+                f"({_short(reserved)} → {_short(current)}): the same noise on anything else could be differenced away",
+                do=f"{fix}{'' if state.commit else end}",
             )
 
 
 def _same_user(job: ReleaseJob, state: ReleaseState) -> None:
-    """A key lies with whoever reserved, and is bound to that name. Nobody else completes a release."""
+    """A key lies in the store of the user who reserved, and is bound to that name: nobody else completes a release."""
     if state.reserve.who != (who := job.ledger.who()):
         raise ReleaseKeyError(
             f"release {state.reserve.release!r} was reserved by {state.reserve.who}, in whose key store its key lies; "
@@ -372,8 +375,8 @@ def _load(keys: KeyStore, state: ReleaseState) -> ReleaseKey:
         ) from None
 
 
-def _forget_unused(keys: KeyStore, prefix: str, used: str) -> None:
-    """Keys of this ledger and release that a crash left before their reservation: nobody will ask for them."""
+def _destroy_unused(keys: KeyStore, prefix: str, used: str) -> None:
+    """Destroy keys of this ledger and release that a crash left before their reservation: they were never used."""
     for name in keys.names():
         if name.startswith(prefix) and name != used:
             keys.destroy(name)

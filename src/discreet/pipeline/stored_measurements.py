@@ -1,4 +1,4 @@
-"""Kept measurements, opened: compared with the ledger, and with the release that is to be made of them."""
+"""Kept measurements: verified against the ledger, and compared with the release that is to be made from them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Source:
     digests: dict[str, str]
 
     def verify(self) -> None:
-        """Every kept file is there, byte for byte; refused before anything is made of them."""
+        """Refuse measurements unless every kept file has the committed bytes."""
         for name, digest in self.digests.items():
             try:
-                found = self.place.sha256(name)
+                current = self.place.sha256(name)
             except OSError:
-                found = ""
-            if found != digest:
+                current = ""
+            if current != digest:
                 raise LedgerError(
                     f"{name!r} is not what the ledger has committed", where=self.where, do="restore it from a copy"
                 )
 
 
-def open_source(release: Release, asked: Recode, chain: Chain) -> Source:
-    """The measurements, if the ledger has committed what they say about themselves."""
-    where = asked.measurements if is_uri(asked.measurements) else str(release.base / asked.measurements)
+def open_source(release: Release, spec: Recode, chain: Chain) -> Source:
+    """The measurements, if the ledger has committed their description."""
+    where = spec.measurements if is_uri(spec.measurements) else str(release.base / spec.measurements)
     place = storage_at(where)
     about, digest = measurements.read(place, where)
     digests = chain.kept(about.release)
@@ -52,32 +52,32 @@ def open_source(release: Release, asked: Recode, chain: Chain) -> Source:
             where=where,
             do="restore them from a copy, or name the ledger that has them",
         )
-    paid = chain.origin(about.release).reserve
-    if (about.asset, about.guarantee) != (paid.asset, paid.guarantee):
+    reserve = chain.origin(about.release).reserve
+    if (about.asset, about.guarantee) != (reserve.asset, reserve.guarantee):
         raise LedgerError(
-            f"the measurements of {about.release!r} claim another asset or promise than was paid for",
+            f"the measurements of {about.release!r} claim another asset or guarantee than was reserved",
             where=where,
-            do="do not publish them: find out who made this folder",
+            do="do not publish them: find out who created this folder",
         )
     return Source(place, where, about, digests)
 
 
 def refuse_asset(release: Release, source: Source) -> None:
-    """What was paid for one asset is published under its name."""
+    """Refuse to publish measurements of one asset under the name of another."""
     if release.asset != source.about.asset:
         raise SpecError(
             f"the measurements are about asset {source.about.asset!r}, not {release.asset!r}",
             where="asset",
-            do="name the asset that was paid for",
+            do="name the asset that the measurements belong to",
         )
 
 
-def plan_recoding(release: Release, asked: Recode, tables: list[Method], source: Source) -> dict[str, Recoding]:
-    """What becomes of every measured table; refused before anything is written."""
-    found: dict[str, Recoding] = {}
-    files = Classifications(asked, release.base)
+def plan_recoding(release: Release, spec: Recode, tables: list[Method], source: Source) -> dict[str, Recoding]:
+    """The recoding of every measured table; refused before anything is written."""
+    recodings: dict[str, Recoding] = {}
+    files = Classifications(spec, release.base)
     known = {table.name: table for table in source.about.tables}
-    published = {made.name for table in tables for made in table.published_tables()}
+    published = {output.name for table in tables for output in table.published_tables()}
     for declared, table in zip(release.tables, tables, strict=True):
         for measurement in table.measurements():
             old = known.get(measurement.name)
@@ -85,27 +85,27 @@ def plan_recoding(release: Release, asked: Recode, tables: list[Method], source:
                 raise SpecError(
                     f"{measurement.name!r} was not measured by {declared.method}",
                     where=f"table {table.name}",
-                    do=f"measured were {', '.join(known)}",
+                    do=f"there are measurements of {', '.join(known)}",
                 )
             if (taken := f"{measurement.name}_transitions") in published:
                 raise SpecError(f"two files are called {taken!r}", where="tables", do="rename a table or a level")
             _refuse_other(measurement, old, table.name)
-            found[measurement.name] = Recoding(measurement.name, old, measurement.groups, files)
-    if not any(recoding.columns for recoding in found.values()):
-        columns = sorted({c for r in found.values() for a in r.old.attributes for c in a.columns})
+            recodings[measurement.name] = Recoding(measurement.name, old, measurement.groups, files)
+    if not any(recoding.columns for recoding in recodings.values()):
+        columns = sorted({c for r in recodings.values() for a in r.old.attributes for c in a.columns})
         raise SpecError(
-            unknown(next(iter(asked.columns)), columns, "column"), where="recode.columns", do="name a published column"
+            unknown(next(iter(spec.columns)), columns, "column"), where="recode.columns", do="name a published column"
         )
-    return found
+    return recodings
 
 
-def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> RecodingSource:
-    """What stands in codebook and manifest about it, and the tables of transitions."""
+def describe_recoding(source: Source, recodings: Mapping[str, Recoding]) -> RecodingSource:
+    """The text about a recoding in codebook and manifest, and the tables of transitions."""
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files
     about = (
-        f"Post-processing of the noisy measurements of release {source.about.release}, recoded: no record was read, no "
-        f"privacy budget was spent. {files.description()} Cells into which a code was divided at random have an additional "
+        f"Post-processing of the noisy measurements of release {source.about.release}: no record was read, no budget "
+        f"spent. {files.description()} Cells into which a code was divided at random have an additional "
         "error of unknown size, and no margins of error or confidence limits; there, counts and bins are estimates "
         "based on these shares, and biased."
     )
@@ -114,12 +114,12 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
 
 
 def _refuse_other(new: Measurement, old: MeasuredTable, table: str) -> None:
-    """A recoding publishes what was measured, under the promise that it was measured with."""
+    """Refuse to recode under another guarantee or other parameters than those of the measurements."""
     if new.guarantee != old.guarantee or new.rate != old.rate:
         raise GuaranteeError(
             "declares another unit or epsilon than it was measured with",
             where=f"table {table}",
-            do=f"measured was: {old.guarantee.in_words()}",
+            do=f"the measurements have: {old.guarantee.in_words()}",
         )
     if (new.width, new.about) != (old.width, old.about):
         changed = next((key for key in new.about if new.about.get(key) != old.about.get(key)), "width")

@@ -1,5 +1,5 @@
-"""From the source to the exact numbers of every table, inside an engine: the confidential records as a release reads
-them, with the bins that its tables use, and the fingerprints that bind a key."""
+"""Tabulation on the confidential side: from the source to the exact cells of every table, in an engine, with the
+fingerprints that bind a key to them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.engine import Engine, open_engine
-from discreet.engine.derived_values import Binned, Observed, with_bins
+from discreet.engine.derived_values import BinnedValue, ObservedValue, with_bins
 from discreet.engine.intake.derived import Cell
-from discreet.engine.lookups import Records, take_in
-from discreet.engine.spans import FingerprintedTable, Progress, bound, quiet
-from discreet.engine.tabulate import Reading, derived_columns
+from discreet.engine.lookups import Records, ingest_tables
+from discreet.engine.spans import FingerprintedTable, Progress, fingerprint_table, no_progress
+from discreet.engine.tabulate import RecordReading, derived_columns
 from discreet.errors import SourceError
 from discreet.methods.protocol import Method
 from discreet.noise.key import ReleaseKey, Secret
@@ -24,22 +24,23 @@ from discreet.spec import Release
 if TYPE_CHECKING:
     from discreet.domain import Domain
     from discreet.engine.audit import Audit
+    from discreet.engine.frames import Frames
     from discreet.pipeline.run import ReleaseJob
 
 
 def domains_of(tables: list[Method]) -> list[Domain]:
-    """Everything that will be counted."""
+    """Every domain that is tabulated."""
     return [domain for table in tables for domain in table.domains]
 
 
-def binned_of(tables: list[Method]) -> list[Binned]:
-    """Every column of bins that will be made."""
-    return [made for table in tables for made in table.binned]
+def binned_of(tables: list[Method]) -> list[BinnedValue]:
+    """Every binned column."""
+    return [column for table in tables for column in table.binned]
 
 
-def observed_of(tables: list[Method]) -> list[Observed]:
-    """Every value that will be made of a record; one that several tables make alike counts once."""
-    return list(dict.fromkeys(made for table in tables for made in table.observed))
+def observed_of(tables: list[Method]) -> list[ObservedValue]:
+    """Every derived value of a record, once if several tables share it."""
+    return list(dict.fromkeys(value for table in tables for value in table.observed))
 
 
 def audited(engine: Engine, release: Release, tables: list[Method], records: Records) -> Audit:
@@ -52,24 +53,35 @@ def audited(engine: Engine, release: Release, tables: list[Method], records: Rec
 
 
 def reading_of(
-    engine: Engine, release: Release, tables: list[Method], records: Records, secret: Secret, progress: Progress = quiet
-) -> Reading:
-    """What every table is tabulated from."""
+    engine: Engine,
+    release: Release,
+    tables: list[Method],
+    records: Records,
+    secret: Secret,
+    progress: Progress = no_progress,
+) -> RecordReading:
+    """The records as tables are tabulated from them."""
     by_record = [table for table in tables if table.counts_records]
     counted, binned = tuple(domains_of(by_record)), tuple(binned_of(by_record))
-    return Reading(engine, records, release.unit, secret, counted, binned, progress)
+    return RecordReading(engine, records, release.unit, secret, counted, binned, progress)
 
 
 def _nowhere(release: Release, name: str) -> bool:
-    """Whether the declaration says nothing about where a table is."""
+    """Whether the declaration leaves open where a source is."""
     return getattr(release.source[name], "path", None) == ""
 
 
 def read_records(
-    engine: Engine, release: Release, tables: list[Method], frame: Any, *, inspect: bool = False, counted: bool = False
+    engine: Engine,
+    release: Release,
+    tables: list[Method],
+    frame: Frames | None,
+    *,
+    inspect: bool = False,
+    counted: bool = False,
 ) -> Records:
-    """Open the source, or the frame in its place (or one frame for each of its names), and take in what the tables use.
-    `inspect`: with what the preflight looks at besides. `counted`: equal records may be put together."""
+    """Open the source, or the frame in its place (or one frame for each of its names), and take in the columns that the
+    tables use. `inspect`: also those of the preflight check. `counted`: equal records may be merged with a count."""
     frames = frame if isinstance(frame, Mapping) else {} if frame is None else {next(iter(release.source)): frame}
     if strange := next((name for name in frames if name not in release.source), None):
         raise SourceError(f"there is no source {strange!r}", where="frame", do=f"name {', '.join(release.source)}")
@@ -80,29 +92,28 @@ def read_records(
     if not inspect:
         as_cells = [domain for t in tables for domain in t.intake_domains()[0] if domain.attributes]
         as_codes = [domain for t in tables for domain in t.intake_domains()[1]]
-    wanted = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
+    columns = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
     if inspect:
-        from discreet.engine.audit import coded, inspected
+        from discreet.engine.audit import coded_attributes, preflight_columns
 
-        extra = inspected(coded(domains), binned, observed)
-        wanted = list({column.name: column for column in (*wanted, *extra)}.values())
+        extra = preflight_columns(coded_attributes(domains), binned, observed)
+        columns = list({column.name: column for column in (*columns, *extra)}.values())
     entity = release.unit.entity
-    names = {name for column in wanted for name in column.reads} | {*release.join.values()} | {entity or ""}
+    names = {name for column in columns for name in column.reads} | {*release.join.values()} | {entity or ""}
     scans = {
         name: engine.open(frames.get(name, source), release.base, names) for name, source in release.source.items()
     }
-    records = take_in(engine, scans, release.join, wanted, entity, counted)
+    records = ingest_tables(engine, scans, release.join, columns, entity, counted)
     for table in tables:
         table.refuse_sources(records)
     if not binned:
         return records
-    return replace(records, table=with_bins(records.joined(engine), binned), lookups=(), divided=())
+    return replace(records, table=with_bins(records.with_lookups(engine), binned), lookups=(), divided=())
 
 
 @dataclass(frozen=True)
 class Tabulated:
-    """A method's exact numbers, by what it counts, where an engine keeps them, with the fingerprints that the key is
-    bound to."""
+    """A method's exact cells, table by table in an engine, with the fingerprints that the key is bound to."""
 
     method: Method
     cells: list[Confidential[FingerprintedTable]]
@@ -110,41 +121,41 @@ class Tabulated:
 
 @contextmanager
 def tabulated(job: ReleaseJob, methods: list[Method], key: ReleaseKey) -> Iterator[tuple[Engine, list[Tabulated]]]:
-    """The exact numbers of every table, inside the engine."""
+    """The exact cells of every table, in an engine that is closed afterwards."""
     with open_engine(job.release.engine, job.session) as engine:
         reading = _read(job, engine, methods, key)
-        job.observe("tabulate", 0, len(methods))  # may take long: say that it began
+        job.observe("tabulate", 0, len(methods))  # may take long: report the start
         exact = [(method, method.tabulate(reading)) for method in methods]
-        found = [
+        tables = [
             Tabulated(
                 method,
                 [
-                    Confidential(bound(engine, c.open_confidential(), s))
+                    Confidential(fingerprint_table(engine, c.open_confidential(), s))
                     for c, s in zip(cells, method.spans, strict=True)
                 ],
             )
             for method, cells in exact
         ]
-        engine.unchanged()
+        engine.check_unchanged()
         job.observe("tabulate", len(methods), len(methods))
-        yield engine, found
+        yield engine, tables
 
 
-def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> Reading:
-    """Every source is read once, and all tables are of that reading."""
+def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> RecordReading:
+    """Read every source once, for all tables."""
     release = job.release
     counting = sum(method.counts_records for method in methods)
-    alike = counting == len(methods) and not release.strict  # then nothing tells equal records apart
+    alike = counting == len(methods) and not release.strict  # then equal records are interchangeable
     records = read_records(engine, release, methods, job.frame, inspect=release.strict, counted=alike)
     job.observe("read", 1, 1)
-    looks = bool(counting) + len(methods) - counting  # tables of records are counted from one look at them
-    if release.strict or looks > 1 or (records.lookups and counting < len(methods)):
-        records = records.stored(engine)
+    passes = bool(counting) + len(methods) - counting  # tables of records are counted in one pass
+    if release.strict or passes > 1 or (records.lookups and counting < len(methods)):
+        records = records.store(engine)
     if release.strict and not audited(engine, release, methods, records).clean:
         raise SourceError(
             "strict mode: records break the declared rules",
             where=f"source {release.describe_source()}",
-            do="see `discreet check`, mend the records, or release without `strict`",
+            do="see `discreet check`, correct the records, or release without `strict`",
         )
     secret = key.secret("records", release.release, length=16)
     return reading_of(engine, release, methods, records, secret, partial(job.observe, "estimate"))

@@ -1,4 +1,4 @@
-"""A published folder against the ledger: the files, what the manifest says, and that the ledger committed both."""
+"""Verify a published folder against the ledger: every file and the manifest are those that were committed."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from discreet.uris import as_path, is_uri
 
 
 def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
-    """The manifest of a folder whose every byte is what the ledger committed; anything else is refused."""
+    """The manifest of a folder whose every byte the ledger has committed; anything else is refused."""
     where = str(path)
     folder = where.removesuffix(FILE).rstrip("/") or "." if where.rpartition("/")[2] == FILE else where
-    made = read(folder)
-    chain = ledger.verify(made.ledger.head)
-    fixed, at = _fixed(chain, made.release)
+    manifest = read(folder)
+    chain = ledger.verify(manifest.ledger.head)
+    fixed, at = _fixed(chain, manifest.release)
     entered = LedgerEntry(kind=chain.kind, entry=at.number, head=at.hash)
-    if made.sha256() != fixed.manifest or made.files != fixed.files or made.ledger != entered:
+    if manifest.sha256() != fixed.manifest or manifest.files != fixed.files or manifest.ledger != entered:
         raise PublishError(
             "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    inside = holds(storage_at(folder), fixed.files) if is_uri(folder) else contains(Path(as_path(folder)), fixed.files)
-    if not inside:
+    intact = holds(storage_at(folder), fixed.files) if is_uri(folder) else contains(Path(as_path(folder)), fixed.files)
+    if not intact:
         raise PublishError(
             "has files that are not those that were committed", where=folder, do="restore them from a copy"
         )
-    return made
+    return manifest
 
 
 def _fixed(chain: Chain, release: str) -> tuple[Commit | DerivedRelease, Entry]:
-    """What the ledger has fixed of a release, and where."""
+    """The entry that fixes the bytes of a release."""
     if (derived := chain.derived().get(release)) is not None:
         return derived
     state = chain.open_release(release)

@@ -1,4 +1,5 @@
-"""The confidential side of the wall: values that must not leave, and a reservation's word that lets protected ones."""
+"""The confidential side of the trust boundary (the wall): confidential values, and the grants that mark outputs of
+mechanisms as protected."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ U = TypeVar("U")
 
 
 class Confidential(Generic[T]):
-    """A value that must not leave. It has no text, no equality, no pickle: only a mechanism opens it."""
+    """A value that must not be published. It has no text, no equality and no pickle: only a mechanism opens it."""
 
     __slots__ = ("_value",)
 
@@ -55,7 +56,7 @@ class Confidential(Generic[T]):
 
 
 class Grant(Protocol):
-    """What post-processing needs: the word that its numbers are protected, and for whom it works."""
+    """What post-processing needs: the right to mark its output as protected, and the release it belongs to."""
 
     @property
     def simulated(self) -> bool: ...
@@ -64,30 +65,30 @@ class Grant(Protocol):
     @property
     def time(self) -> dt.datetime: ...
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
-        """Carry what was made of protected numbers alone over the wall."""
+        """Mark post-processed output, computed from protected numbers alone, as protected."""
 
 
 @dataclass(frozen=True)
 class WorkerGrant:
-    """A reservation's word, for workers that draw its noise: what they make is protected, and how it is marked."""
+    """Serializable grant that lets a worker mark its output as protected, and as simulated if it is."""
 
     guarantee: Guarantee
     simulated: bool
 
     def protect(self, value: T) -> Protected[T]:
-        """Carry a mechanism's output over the wall."""
+        """Mark a mechanism's output as protected."""
         return Protected(value, self.guarantee, self.simulated)
 
 
 class Reservation:
-    """The only place where a noise stream's secret can be had, and the only one where a protected value is made."""
+    """A reserved privacy cost with its key: the only source of noise streams and of newly protected values."""
 
     def __init__(self, reserve: Reserve, key: ReleaseKey, binding: bytes) -> None:
         if not hmac.compare_digest(bytes.fromhex(reserve.binding), binding):
             raise ReleaseKeyError(
                 f"the key of release {reserve.release!r} is bound to other data, parameters, domains or code",
                 do="restore what the reservation was made with, or `discreet ledger abandon` it: the same noise on "
-                "changed data would give both away",
+                "changed data could be differenced away",
             )
         self.reserve, self._key = reserve, key
 
@@ -112,14 +113,14 @@ class Reservation:
         return WorkerGrant(guarantee, self.simulated)
 
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
-        """Carry a mechanism's output over the wall."""
+        """Mark a mechanism's output as protected."""
         return self.worker_grant(guarantee).protect(value)
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """The licence to make more of what a committed release measured. No key is needed, and none is left; what is read
-    back must be the bytes that the ledger has."""
+    """Grant for post-processing the noisy measurements of a committed release. It needs no key, and none is left; the
+    files that are read back must have the digests that the ledger has."""
 
     release: str
     time: dt.datetime
@@ -127,11 +128,11 @@ class Derivation:
     committed: Mapping[str, str]  # file → SHA-256, as the ledger has them
 
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
-        """Carry what was made of protected numbers alone over the wall."""
+        """Mark post-processed output, computed from protected numbers alone, as protected."""
         return Protected(value, guarantee, self.simulated)
 
     def read_back(self, files: Mapping[str, str], value: T, guarantee: Guarantee) -> Protected[T]:
-        """Measurements that lie in these files: protected if the ledger knows every one of them."""
+        """Measurements in these files: protected if the ledger has committed every one of them."""
         for name, digest in files.items():
             if self.committed.get(name) != digest:
                 raise LedgerError(

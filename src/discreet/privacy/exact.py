@@ -1,7 +1,7 @@
-"""Exact privacy parameters: `Fraction`s, format_exact as decimal strings, ratios or integers; a float is refused.
+"""Exact privacy parameters: `Fraction`s, written as decimal strings, ratios or integers; a float is refused.
 
 A float ε is not the number the user typed: 0.1 is 3602879701896397/36028797018963968, and a bound proved for 1/10
-does not hold for it.
+does not apply to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GIANT = re.compile(r"[eE][+-]?0*[0-9_]{4}")  # Fraction("1e999999999") would co
 
 
 def parse_exact(value: object, where: str = "") -> Fraction:
-    """The number that was format_exact: "1.5", "3/2", 2 or a Fraction."""
+    """The number that is written as "1.5", "3/2", 2 or a Fraction."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, int | str):
@@ -45,7 +45,7 @@ def parse_exact(value: object, where: str = "") -> Fraction:
 
 
 def format_exact(number: Fraction) -> str:
-    """The shortest exact way to write it: a decimal where one exists, a ratio otherwise.
+    """The shortest exact text of a number: a decimal where one exists, a ratio otherwise.
 
     >>> format_exact(Fraction(3, 2)), format_exact(Fraction(1, 3)), format_exact(Fraction(4))
     ('1.5', '1/3', '4')
@@ -76,7 +76,7 @@ def exp_above(number: Fraction) -> Fraction:
 def _parse(value: Any) -> Fraction:
     try:
         return parse_exact(value)
-    except ParameterError as error:  # pydantic collects ValueErrors, with the place where they stand
+    except ParameterError as error:  # pydantic collects ValueErrors, with the path of the key
         raise ValueError(f"{error.what}; {error.do}") from None
 
 
@@ -93,7 +93,7 @@ Positive = Annotated[Fraction, BeforeValidator(_parse_positive), PlainSerializer
 
 @contextmanager
 def as_refusal(where: str) -> Iterator[None]:
-    """Options that a model refuses become one clear line."""
+    """Turn a validation error into a one-line refusal."""
     try:
         yield
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""The exact privacy of Normal noise (Balle & Wang 2018; Dong, Roth & Su 2022). Proof: gaussian.md.
+"""Exact (ε, δ) of Gaussian noise (Balle & Wang 2018; Dong, Roth & Su 2022). Proof: gaussian.md.
 
-Noise of standard deviation σ on a number that one observation moves by Δ loses ρ = Δ²/(2σ²). Losses ρ add up, and all
-that several releases of one cell reveal is what one with the sum of their ρ would. Noise of 004, √2·Δ/ε·N(0, 1), has
-ρ = ε²/4: the variance of Laplace noise of the same ε, but not its privacy.
+Gaussian noise of standard deviation σ on a number of sensitivity Δ has ρ = Δ²/(2σ²). The ρ of several releases add up,
+and together they are as private as one release with the sum of their ρ. The noise √2·Δ/ε·N(0, 1) of Chetty & Friedman
+2019, Step 4, has ρ = ε²/4: the variance of Laplace noise at the same ε, but not its privacy.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from discreet.noise.interval_arithmetic import ball, exact_fraction, few_digits_
 BITS = 256
 CLOSE = Fraction(1, 2**40)  # relative width at which a search ends; what it leaves is added
 LARGEST_LOSS = 2**20
-FINE = 1000  # parts of 1 that a shown ε is rounded up to
+FINE = 1000  # a shown ε is rounded up to 1/FINE
 
 
 def gaussian_delta(rho: Fraction, epsilon: Fraction, bits: int = BITS) -> arb:
-    """δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), μ = √(2ρ): exact for normal noise (Balle & Wang 2018)."""
+    """δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), μ = √(2ρ): exact for Gaussian noise (Balle & Wang 2018)."""
     with ctx.workprec(bits):
         mu, root = ball(2 * rho).sqrt(), arb(2).sqrt()
         ratio = ball(epsilon) / mu
@@ -31,7 +31,7 @@ def gaussian_delta(rho: Fraction, epsilon: Fraction, bits: int = BITS) -> arb:
 
 
 def as_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """The least ε, from above, at which normal noise of loss ρ keeps δ; 0 if δ is kept without."""
+    """The least ε, rounded up, at which Gaussian noise of this ρ is (ε, δ)-private; 0 if it is (0, δ)-private."""
     positive_fraction("rho", rho)
     _check_delta(delta)
     low, high = Fraction(0), Fraction(1)
@@ -40,7 +40,9 @@ def as_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     while not bool(gaussian_delta(rho, high) <= ball(delta)):
         low, high = high, 2 * high
         if high > LARGEST_LOSS:
-            raise ParameterError("a loss without use", where="rho", do="add more noise, or compare smaller ones")
+            raise ParameterError(
+                "the privacy loss is too large", where="rho", do="add more noise, or compare smaller ones"
+            )
     while high - low > CLOSE * high:
         middle = (low + high) / 2
         low, high = (low, middle) if bool(gaussian_delta(rho, middle) <= ball(delta)) else (middle, high)
@@ -48,7 +50,7 @@ def as_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def as_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest ρ, from below, that (ε, δ) allows normal noise."""
+    """The largest ρ, rounded down, at which Gaussian noise is (ε, δ)-private."""
     positive_fraction("epsilon", epsilon)
     _check_delta(delta)
     low, high = Fraction(0), Fraction(1)
@@ -61,14 +63,14 @@ def as_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def nominal_rho(nominal: Sequence[Fraction]) -> Fraction:
-    """ρ = Σ ε_i²/4 of releases of one cell with noise √2·Δ_i/ε_i·N(0, 1) each (004, Step 4)."""
+    """ρ = Σ ε_i²/4 of releases of one cell with noise √2·Δ_i/ε_i·N(0, 1) each (Chetty & Friedman 2019, Step 4)."""
     if not nominal:
         raise ParameterError("no release", where="nominal", do="give the epsilon of each release of a cell")
     return sum((positive_fraction("nominal epsilon", epsilon) ** 2 for epsilon in nominal), Fraction(0)) / 4
 
 
 def true_delta(nominal: Sequence[Fraction], at: Fraction) -> Fraction:
-    """The δ(at) of releases with these nominal ε, rounded up to 6 digits: what "ε-private" leaves unsaid.
+    """The δ at ε = `at` of releases with these nominal ε, rounded up to 6 digits: what "ε-private" omits.
 
     >>> float(true_delta([Fraction(8)], Fraction(8)))
     0.888425

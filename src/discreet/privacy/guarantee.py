@@ -1,4 +1,4 @@
-"""A guarantee is a value: for which privacy unit, how much, against which change of the data; and its caveats."""
+"""(ε, δ)-differential privacy as a value: privacy unit, parameters, neighbouring relation, caveats; and composition."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class _Unit(BaseModel):
 
     @property
     def entity(self) -> str | None:
-        """The column that says which records belong together, if any."""
+        """The column that identifies the entity of a record, if the unit has one."""
         return None
 
     @property
     def records(self) -> int:
-        """How many records of one unit can reach a table: the sensitivity of its counts."""
+        """How many records one unit contributes to a table at most: the sensitivity of its counts."""
         return 1
 
 
 class Record(_Unit):
-    """One record, whoever it is about."""
+    """One record, whatever entity it belongs to."""
 
     kind: Literal["record"] = "record"
 
@@ -40,14 +40,16 @@ class Record(_Unit):
     def in_words(self) -> str:
         return "one record"
 
-    def change(self, verb: str) -> str:
-        return f"one record is {verb} the data (whoever has several records is hidden less well)"
+    def relation(self, neighbours: Neighbours) -> str:
+        step = "adding or removing it" if neighbours == "add-remove" else "replacing it by another"
+        return f"one record (an entity with several records is protected less), under {step}"
 
 
 class _Entity(_Unit):
-    """Everything that one entity contributes; `max_records` of its records are kept, by rule, never by assumption.
+    """Everything that one entity contributes. Contributions are bounded: at most `max_records` of its records are used,
+    which is enforced, never assumed.
 
-    A budget leaves `max_records` open: it is how a release keeps the promise, not what is promised.
+    A budget leaves `max_records` open: it is how a release satisfies the guarantee, not what is guaranteed.
     """
 
     noun: ClassVar[str]
@@ -61,7 +63,9 @@ class _Entity(_Unit):
     @property
     def records(self) -> int:
         if self.max_records is None:
-            raise ParameterError("a release needs max_records", where="unit", do="say how many records a unit may have")
+            raise ParameterError(
+                "a release needs max_records", where="unit", do="state the most records that one unit may contribute"
+            )
         return self.max_records
 
     def implies(self, other: Unit) -> bool:
@@ -70,9 +74,11 @@ class _Entity(_Unit):
     def in_words(self) -> str:
         return f"all records of one {self.noun} (column {self.column})"
 
-    def change(self, verb: str) -> str:
-        kept = "" if self.max_records is None else f" (at most {self.max_records} of them used)"
-        return f"all records of one {self.noun} (column {self.column}){kept} are {verb} the data"
+    def relation(self, neighbours: Neighbours) -> str:
+        used = "" if self.max_records is None else f", at most {self.max_records} used"
+        step = "adding or removing" if neighbours == "add-remove" else "replacing"
+        other = "" if neighbours == "add-remove" else " by another"
+        return f"all records of one {self.noun} (column {self.column}{used}), under {step} that {self.noun}{other}"
 
 
 class Person(_Entity):
@@ -90,14 +96,14 @@ class Job(_Entity):
 
 
 class WholeEstablishment(_Entity):
-    """An establishment entirely: all its records, even its existence."""
+    """A whole establishment: all its records, and that it exists."""
 
     noun = "establishment"
     kind: Literal["whole_establishment"] = "whole_establishment"
 
 
 class Establishment(_Unit):
-    """An establishment's size within a factor 1+α, against a strong or weak adversary (003, Def. 7.1, 7.3)."""
+    """An establishment's size within a factor 1+α; strong or weak adversary (Haney et al. 2017, Def. 7.1, 7.3)."""
 
     kind: Literal["establishment"] = "establishment"
     column: str
@@ -123,13 +129,14 @@ class Establishment(_Unit):
             f"against a {self.adversary} adversary"
         )
 
-    def change(self, verb: str) -> str:
-        step = "gains or loses" if "added" in verb else "exchanges"
+    def relation(self, neighbours: Neighbours) -> str:
+        step = "gains or loses" if neighbours == "add-remove" else "exchanges"
         kinds = "" if self.adversary == "strong" else " and of each kind of worker in it"
         one = "one worker" if self.adversary == "strong" else "one worker of a kind"
         return (
-            f"one establishment (column {self.column}) {step} workers within a factor 1+{format_exact(self.alpha)} of "
-            f"its size{kinds}, or {one} ({self.adversary} adversary)"
+            f"the size of one establishment (column {self.column}, {self.adversary} adversary), under a restricted "
+            f"neighbouring relation: it {step} workers within a factor 1+{format_exact(self.alpha)} of its "
+            f"size{kinds}, or {one}; larger changes are protected less"
         )
 
 
@@ -137,7 +144,7 @@ Unit = Annotated[Record | Person | Job | Establishment | WholeEstablishment, Fie
 
 
 def meet(one: Unit, two: Unit) -> Unit | None:
-    """The strongest unit that both promises imply, or None where no rule converts them."""
+    """The strongest unit that guarantees for both imply, or None where no rule converts them."""
     if isinstance(one, Establishment) and isinstance(two, Establishment) and one.column == two.column:
         weak = "weak" in (one.adversary, two.adversary)
         return Establishment(column=one.column, alpha=min(one.alpha, two.alpha), adversary="weak" if weak else "strong")
@@ -152,7 +159,7 @@ def _most(unit: Unit) -> float:
     return float("inf") if stated is None else stated
 
 
-INFORMAL = "Not differentially private: "  # how a caveat begins that leaves no promise standing by itself
+INFORMAL = "Not differentially private: "  # prefix of a caveat without which no differential privacy can be claimed
 Neighbours = Literal["add-remove", "substitution"]
 
 
@@ -178,7 +185,7 @@ class Guarantee(BaseModel):
         return self.unit.alpha if isinstance(self.unit, Establishment) else None
 
     def compose_sequential(self, other: Guarantee) -> Guarantee:
-        """Sequential composition: both releases on the same data, ε and δ add.
+        """Sequential composition: two releases of the same data, ε and δ add up.
 
         Establishments compose at the smallest α and for the weaker adversary (their neighbours nest); other units
         compose only with their own kind.
@@ -186,8 +193,8 @@ class Guarantee(BaseModel):
         unit = meet(self.unit, other.unit)
         if unit is None:
             raise GuaranteeError(
-                f"no rule composes a promise about {self.unit.in_words()} with one about {other.unit.in_words()}",
-                do="state both for the same unit",
+                f"no rule composes a guarantee for {self.unit.in_words()} with one for {other.unit.in_words()}",
+                do="state both for the same privacy unit",
             )
         if self.neighbours != other.neighbours:
             return self.as_substitution().compose_sequential(other.as_substitution())
@@ -200,15 +207,15 @@ class Guarantee(BaseModel):
         )
 
     def compose_parallel(self, *others: Guarantee) -> Guarantee:
-        """Parallel composition: releases on parts of the data that share no record.
+        """Parallel composition: releases of disjoint parts of the data.
 
-        A record, or an establishment whose parts are whole establishments, lies in one part: the largest ε holds. An
-        entity of which k records are kept, in all parts together, lies in at most k parts: the k largest add up.
+        A record, or an establishment that lies in one part as a whole: the largest ε holds. An entity of which k
+        records are used, in all parts together, lies in at most k parts: the k largest add up.
         """
         parts = (self, *others)
         if any(part.neighbours == "substitution" for part in parts):
-            # A replaced record may leave one part and enter another: an addition there, which substitution says
-            # nothing about.
+            # A replaced record may leave one part and enter another: an addition there, which a guarantee under
+            # substitution does not cover.
             raise GuaranteeError(
                 "parallel composition holds for adding or removing a unit, not for replacing one",
                 do="compose the add-remove guarantees and convert the result",
@@ -223,12 +230,12 @@ class Guarantee(BaseModel):
         )
 
     def as_substitution(self) -> Guarantee:
-        """The same promise when a unit is replaced instead of added or removed: two steps, 2ε and (1 + e^ε)·δ."""
+        """The same guarantee under substitution instead of add/remove adjacency: two steps, 2ε and (1 + e^ε)·δ."""
         if self.neighbours == "substitution":
             return self
         if isinstance(self.unit, Establishment) and self.unit.adversary == "weak":
             raise GuaranteeError(
-                "against a weak adversary nothing is promised about exchanging workers (003, Theorem 7.2 fails)",
+                "against a weak adversary, exchanging workers is not covered (Haney et al. 2017, Theorem 7.2 fails)",
                 do="state the guarantee against a strong adversary, or the budget for add-remove",
             )
         delta = Fraction(0)
@@ -238,25 +245,27 @@ class Guarantee(BaseModel):
         return self.model_copy(update={"epsilon": 2 * self.epsilon, "delta": delta, "neighbours": "substitution"})
 
     def for_budget(self, unit: Unit, neighbours: Neighbours) -> Guarantee:
-        """This cost in the currency of a budget, or a refusal."""
+        """This cost for the privacy unit and adjacency of a budget; refused where no rule converts it."""
         cost = self.as_substitution() if neighbours == "substitution" else self
         if cost.neighbours != neighbours or not cost.unit.implies(unit):
             raise GuaranteeError(
-                f"a promise about {self.unit.in_words()} ({self.neighbours}) cannot be charged to a budget for "
+                f"a guarantee for {self.unit.in_words()} ({self.neighbours}) cannot be charged to a budget for "
                 f"{unit.in_words()} ({neighbours})",
                 do=_same_unit(self.unit, unit),
             )
         return cost.model_copy(update={"unit": unit})
 
     def in_words(self) -> str:
-        """What is promised, in one sentence."""
-        verb = "added to or removed from" if self.neighbours == "add-remove" else "replaced in"
-        extra = f", plus a probability of at most {format_exact(self.delta)}" if self.delta else ""
-        informal = any(caveat.startswith(INFORMAL) for caveat in self.caveats)
-        changes = "were it not for what the caveats name, would change" if informal else "changes"
+        """The guarantee in one sentence, as every manifest states it."""
+        satisfies, changes = "Satisfies", "changes"
+        if any(caveat.startswith(INFORMAL) for caveat in self.caveats):
+            satisfies = f"{INFORMAL}were it not for what the caveats name, it would satisfy"
+            changes = "would change"
+        epsilon, delta = format_exact(self.epsilon), format_exact(self.delta)
+        more = f", up to an additional {delta}" if self.delta else ""
         return (
-            f"Whatever is published{', ' if informal else ' '}{changes} its probability by a factor of at most "
-            f"e^{format_exact(self.epsilon)} when {self.unit.change(verb)}{extra}."
+            f"{satisfies} ({epsilon}, {delta})-differential privacy for {self.unit.relation(self.neighbours)}: the "
+            f"probability of any set of published outputs {changes} by a factor of at most e^{epsilon}{more}."
         )
 
 
@@ -267,7 +276,7 @@ def _same_unit(one: Unit, two: Unit) -> str:
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """Sequential composition of at least one guarantee."""
+    """Sequential composition of one or more guarantees."""
     return reduce(Guarantee.compose_sequential, guarantees)
 
 

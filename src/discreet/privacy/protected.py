@@ -1,4 +1,4 @@
-"""The protected side of the wall: values that may be published, with what they promise."""
+"""The published side of the trust boundary: outputs of mechanisms, with their guarantee."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Protected(Generic[T]):
-    """A value that came out of a mechanism under a reservation, and the guarantee it came with."""
+    """The output of a mechanism under a reservation, with its guarantee."""
 
     value: T
     guarantee: Guarantee
     simulated: bool
 
     def map(self, function: Callable[[T], U]) -> Protected[U]:
-        """Post-processing: a function of protected values alone keeps their guarantee."""
+        """Post-processing: a function of protected values alone has their guarantee."""
         return Protected(function(self.value), self.guarantee, self.simulated)

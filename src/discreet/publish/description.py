@@ -23,11 +23,12 @@ MEASUREMENTS = "measurements.json"
 FileFormats = tuple[Literal["parquet", "csv", "dta"], ...]
 FORMATS: FileFormats = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It has no privacy guarantee and must not be published."
+UNDER_A_TEST_KEY = "No guarantee: noise from a fixed test key. With a secret key it would be this one:"
 
 
 def guarantee_text(guarantee: Guarantee, simulated: bool) -> str:
-    """The guarantee as a sentence; for a simulation, the guarantee that a run with a secret key would have."""
-    return f"With a secret key this would hold: {guarantee.in_words()}" if simulated else guarantee.in_words()
+    """The guarantee as a sentence; a simulation has none, and states the one that a secret key would give."""
+    return f"{UNDER_A_TEST_KEY} {guarantee.in_words()}" if simulated else guarantee.in_words()
 
 
 def stem(table: str, simulated: bool) -> str:

@@ -1,4 +1,5 @@
-"""release.yaml ⇄ typed objects: strict, no defaults where privacy is concerned. Tables are declared by methods."""
+"""The declaration of a release (release.yaml) as typed models: strict, without defaults for privacy parameters. Each
+method declares its own tables."""
 
 from discreet.spec.base import Table, TableSpec, unknown
 from discreet.spec.domains import CodesDomain, GroupsDomain, HierarchyDomain, ValuesDomain

@@ -1,5 +1,5 @@
-"""What every part of a declaration has in common: unknown keys are refused, nothing is guessed. And what the tables of
-all methods have in common: which methods there are, the registry knows."""
+"""Base models of declarations: unknown keys are refused, nothing is guessed. And the base model of declared tables; the
+registry knows the methods."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, with the nearest known one, and keys of earlier versions with the line as it should be
-    now (`renamed`); values are what they look like. `needs` says what a missing key is for."""
+    """A model that refuses unknown keys, naming the nearest known one, and keys of earlier versions, with the line as
+    it should be now (`renamed`). Values are not coerced. `needs` says what a missing key is for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     needs: ClassVar[Mapping[str, str]] = {}
@@ -61,7 +61,7 @@ def renamed(old: str, new: str, value: Any) -> str:
 
 
 def within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:
-    """A validator: the number lies between these."""
+    """A validator: the number lies in this range."""
 
     def check(number: Fraction) -> Fraction:
         if not least <= number <= most:
@@ -83,65 +83,65 @@ def short(field: str, known: str) -> BeforeValidator:
 
 
 class TableSpec(Strict):
-    """A declared table, of whatever method. A method adds its keys, and says what follows from them."""
+    """A declared table of any method. Each method adds its keys and derived properties."""
 
     method: str
     name: Name
     by: list[str]
-    recodable: ClassVar[bool] = False  # whether its measurements can be kept and moved to another classification
-    all_or_none: ClassVar[bool] = False  # whether a unit with too many records has none that count
+    recodable: ClassVar[bool] = False  # whether its noisy measurements can be kept and recoded
+    all_or_none: ClassVar[bool] = False  # whether a unit with too many records contributes none
 
     @property
     def where(self) -> str:
-        """As a refusal calls it."""
+        """Its path in error messages."""
         return f"tables.{self.name}"
 
     @property
     def place(self) -> str:
-        """The same, of what its method refuses."""
+        """Its path in error messages of its method."""
         return f"table {self.name}"
 
     @property
     def names(self) -> list[str]:
-        """Everything that it publishes under a name of its own."""
+        """The names of all tables that it publishes."""
         return [self.name]
 
     @property
     def files(self) -> list[str]:
-        """The public files, beyond code lists, that decide what is published."""
+        """Public files, beyond code lists, that affect what is published."""
         return []
 
     @property
     def code(self) -> list[str]:
-        """Python files that it names, which are run."""
+        """Python files that it names, which will be run."""
         return []
 
     @property
     def labelled(self) -> bool:
-        """Whether labels of codes are published in it."""
+        """Whether it publishes labels of codes."""
         return False
 
     def domains(self, release: Release) -> dict[str, Domain]:
-        """Every domain that it names: the cells of each published table, and what else decides who counts where."""
+        """Every domain that it names: the cells of each published table, and others that determine membership."""
         return {self.name: self.cells(release)}
 
     def cells(self, release: Release) -> Domain:
-        """The cells that it is by."""
+        """The cells of its `by` attributes."""
         return release.domain(self.by, self.where)
 
     def families(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
-        """Families of cells that a table borrows from, by its name, the widest first."""
+        """Families of cells that a table borrows strength from, by its name, the widest first."""
         return {}
 
 
 def _methods() -> Mapping[str, str]:
-    """The registry, by name and not by import: a method's declaration is made of this package."""
-    found: Mapping[str, str] = import_module("discreet.methods").METHODS
-    return found
+    """The registry, imported late: the declarations of methods import this package."""
+    methods: Mapping[str, str] = import_module("discreet.methods").METHODS
+    return methods
 
 
 def _declared(data: Any) -> Any:
-    """A table as its method declares it. What is wrong in it is handed on with its place."""
+    """A table as its method's model. Errors in it are passed on with their path."""
     if not isinstance(data, dict):
         return data
     known = _methods()
@@ -157,12 +157,12 @@ def _declared(data: Any) -> Any:
 
 
 def first_error(error: ValidationError) -> dict[str, Any]:
-    """What is wrong first, where from here."""
-    found: dict[str, Any] = dict(error.errors(include_url=False)[0])
-    while found["type"] == "table":
-        inner = found["ctx"]["first"]
-        found = {**inner, "loc": (*found["loc"], *inner["loc"])}
-    return found
+    """The first error, with its path from this model."""
+    first: dict[str, Any] = dict(error.errors(include_url=False)[0])
+    while first["type"] == "table":
+        inner = first["ctx"]["first"]
+        first = {**inner, "loc": (*first["loc"], *inner["loc"])}
+    return first
 
 
 Table = Annotated[SerializeAsAny[TableSpec], BeforeValidator(_declared)]

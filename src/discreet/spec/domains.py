@@ -1,4 +1,4 @@
-"""The public categories that tables are by: listed, from code lists, hierarchies, or lists of groups."""
+"""Declared domains: public categories that are listed, from code lists, hierarchies, or lists of groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Width = Annotated[int, Field(ge=1, le=100)]
 
 
 class OtherRule(Strict):
-    """Undeclared values are counted together under this name."""
+    """Undeclared values are recoded to this category."""
 
     other: Name
 
@@ -36,7 +36,7 @@ class _OneColumn(_DomainSpec):
 
 
 class ValuesDomain(_OneColumn):
-    """Categories listed in the spec."""
+    """Categories listed in the declaration."""
 
     values: list[str]
 
@@ -61,7 +61,7 @@ class CodesDomain(_OneColumn):
 
 
 class HierarchyDomain(_OneColumn):
-    """Nested codes, finest first: every level can be published, all are read off the finest one."""
+    """Nested codes, finest first: every level can be published; coarser ones follow from the finest."""
 
     hierarchy: str
     levels: Annotated[list[ColumnName], Field(min_length=1)]
@@ -72,8 +72,8 @@ class HierarchyDomain(_OneColumn):
 
 
 class GroupsDomain(_DomainSpec):
-    """A public list of groups, with where it comes from. `coarser` names other columns of the list by which its groups
-    can be put together: every group then lies in one group of that attribute, too."""
+    """A public list of groups, with its provenance. `coarser` names other columns of the list by which groups are
+    aggregated: every group lies in one group of that attribute."""
 
     groups: str
     columns: Annotated[list[ColumnName], Field(min_length=1)]

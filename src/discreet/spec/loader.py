@@ -31,7 +31,7 @@ DEEPEST = 100  # lists and keys within each other
 _SAYS = {
     "missing": "key {key!r} is missing",
     "string_type": "expected text, found {kind}; quote it if it is a code or a number",
-    "int_type": "expected a whole number, found {kind}",
+    "int_type": "expected an integer, found {kind}",
     "bool_type": "expected true or false, found {kind}",
     "list_type": "expected a list, found {kind}",
     "dict_type": "expected keys and values, found {kind}",
@@ -64,15 +64,15 @@ def parse(text: str, name: str = "release.yaml", base: Path | None = None) -> Re
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             line = event.start_mark.line + 1 if event.start_mark else 1
             if isinstance(event, yaml.AliasEvent):
-                raise SpecError("aliases are not read", where=f"{name}, line {line}", do="write the value out")
-            if depth > DEEPEST:  # what YAML takes grows with the square
+                raise SpecError("aliases are not supported", where=f"{name}, line {line}", do="write the value out")
+            if depth > DEEPEST:  # the time of the YAML parser grows with the square
                 raise SpecError("is nested too deeply", where=f"{name}, line {line}", do="close what is open")
         node = yaml.compose(text, Loader=_Loader)
-        _no_doubles(node, name)
+        _no_duplicate_keys(node, name)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer surprises
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="mend the line") from None
+        raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="correct the line") from None
     except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError, TypeError, RecursionError):
         raise SpecError("is not YAML", where=name, do="write keys and values as in the README") from None
     if not isinstance(data, dict):
@@ -84,13 +84,13 @@ def build(data: dict[str, Any], base: Path, name: str = "release", node: yaml.No
     """The release that these keys and values describe."""
     if "base" in data:
         raise SpecError("unknown key 'base'", where=name)
-    if (found := data.get("format", formats.SPEC)) != formats.SPEC or type(found) is not int:
+    if (version := data.get("format", formats.SPEC)) != formats.SPEC or type(version) is not int:
         raise formats.other(
-            repr(found)[:20],
+            repr(version)[:20],
             str(formats.SPEC),
             name,
             SpecError,
-            f"write `format: {formats.SPEC}` and what the reference says, or use the version of discreet it is for",
+            f"write `format: {formats.SPEC}` as the reference says, or use the version of discreet it was written for",
         )
     try:
         return _valid(data, base, name, node)
@@ -133,11 +133,11 @@ def _place(loc: tuple[Any, ...], node: yaml.Node | None) -> tuple[str, int | Non
     line = None
     for step in loc:
         if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
-            tag = found is not None and isinstance(found[1], yaml.ScalarNode) and step is not loc[-1]
-            if found is None or tag:  # pydantic puts a union's tag into the path
+            pair = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            tag = pair is not None and isinstance(pair[1], yaml.ScalarNode) and step is not loc[-1]
+            if pair is None or tag:  # pydantic puts a union's tag into the path
                 continue
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = pair[0].start_mark.line + 1, pair[1]
             parts.append(str(step))
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
             node = node.value[step]
@@ -148,8 +148,8 @@ def _place(loc: tuple[Any, ...], node: yaml.Node | None) -> tuple[str, int | Non
     return ".".join(parts), line
 
 
-def _no_doubles(node: yaml.Node | None, name: str) -> None:
-    """YAML would silently keep the last of two equal keys."""
+def _no_duplicate_keys(node: yaml.Node | None, name: str) -> None:
+    """Duplicate keys are rejected: YAML would silently keep the last one."""
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
@@ -158,9 +158,9 @@ def _no_doubles(node: yaml.Node | None, name: str) -> None:
                 raise SpecError("a key must be text", where=f"{name}, line {line}", do="write a plain key")
             if key.value in seen:
                 line = key.start_mark.line + 1
-                raise SpecError(f"key {key.value!r} stands twice", where=f"{name}, line {line}", do="keep one")
+                raise SpecError(f"duplicate key {key.value!r}", where=f"{name}, line {line}", do="keep one")
             seen.add(key.value)
-            _no_doubles(value, name)
+            _no_duplicate_keys(value, name)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            _no_doubles(item, name)
+            _no_duplicate_keys(item, name)

@@ -25,7 +25,7 @@ class CrosswalkFile(Strict):
 
 
 class HistoryFile(Strict):
-    """A public file of how many had which finest code, such as IPEDS completions; `new` if it has both codes."""
+    """A public file of counts by finest code, such as IPEDS completions; `new` if it has both codes."""
 
     file: str
     old: ColumnName
@@ -34,7 +34,7 @@ class HistoryFile(Strict):
 
 
 class RollUpFile(Strict):
-    """A public file that tells which coarser code each finest code lies in."""
+    """A public file that maps each finest code to its coarser code."""
 
     file: str
     code: ColumnName
@@ -45,15 +45,15 @@ Characters = Annotated[int, Field(ge=1, le=100)]
 
 
 class Recode(Strict):
-    """Which measurements are moved, which of their columns have the codes, and how shares are found."""
+    """Which measurements are recoded, which of their columns have the codes, and how shares are estimated."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"smallest": "smallest_share"}
+    renamed: ClassVar[Mapping[str, str]] = {"smallest": "smallest_weight"}
 
     measurements: str
     columns: Annotated[dict[ColumnName, Characters | RollUpFile], Field(min_length=1)]
     crosswalk: CrosswalkFile
     history: HistoryFile | None = None
     shares: list[list[ColumnName]] = [[]]
-    smallest_share: Positive
+    smallest_weight: Positive
     overrides: str | None = None
     rule: Literal["multinomial", "balanced"] = "multinomial"

@@ -1,4 +1,4 @@
-"""A release as it is declared: who is protected, where the records are, where it runs, its domains and tables."""
+"""The declaration of a release: privacy unit, sources, engine, domains and tables."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _UNIT_KEYS = {"person": "max_records", "job": "max_records", "establishment": "a
 
 
 def parse_budget_unit(data: Any) -> Any:
-    """As `parse_unit`, without max_records: a budget does not say how a release keeps its promise."""
+    """As `parse_unit`, without max_records: a budget does not say how a release satisfies its guarantee."""
     if isinstance(data, dict) and "max_records" in data:
-        raise ValueError("a budget has no 'max_records'; each release says how many it keeps")
+        raise ValueError("a budget has no 'max_records'; each release says how many records of a unit it uses")
     open_ended = isinstance(data, dict) and "kind" not in data and "alpha" not in data
     parsed = parse_unit({**data, "max_records": 1} if open_ended else data)
     return {key: value for key, value in parsed.items() if key != "max_records"}
@@ -87,7 +87,7 @@ class DuckDBSource(Strict):
 
 
 class PostgresSource(Strict):
-    """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
+    """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from here."""
 
     postgres: Annotated[str, AfterValidator(uris.without_password)]
     table: str
@@ -113,13 +113,13 @@ _SECRETS = re.compile(r"secret|password|token|credential|(access|account|private
 
 def _master(text: str) -> str:
     if not re.fullmatch(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+", text):
-        raise ValueError("is no Spark master: write local[4], spark://HOST:7077, yarn or k8s://…")
+        raise ValueError("is not a Spark master: write local[4], spark://HOST:7077, yarn or k8s://…")
     return text
 
 
 def _setting(key: str) -> str:
     if not key.startswith("spark."):
-        raise ValueError(f"{key!r} is none of Spark's settings: they begin with 'spark.'")
+        raise ValueError(f"{key!r} is not a Spark setting: they begin with 'spark.'")
     return key
 
 
@@ -132,7 +132,7 @@ class SparkEngineSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _no_secrets(cls, data: Any) -> Any:
-        """Before anything else: other refusals quote what they found."""
+        """Before anything else: other errors quote the value."""
         config = data.get("config") if isinstance(data, dict) else None
         for key in config if isinstance(config, dict) else ():
             if _SECRETS.search(str(key)):
@@ -155,11 +155,11 @@ EngineSpec = Annotated[
 
 
 class Release(Strict):
-    """Everything that decides what leaves, and at what cost."""
+    """Everything that determines what is published, and at what privacy cost."""
 
     renamed: ClassVar[Mapping[str, str]] = {"keep": "keep_measurements"}
 
-    format: Literal[1] = 1  # another one is refused before anything else is looked at
+    format: Literal[1] = 1  # another one is refused before anything else is read
     release: Name
     asset: Name
     source: dict[Name, Source] = {}
@@ -183,7 +183,7 @@ class Release(Strict):
         if self.recode is not None:
             self._check_recode()
         elif "source" not in self.model_fields_set:
-            raise ValueError("key 'source' is missing: where the records are; or 'recode', to make it of measurements")
+            raise ValueError("key 'source' is missing: where the records are; or 'recode', to recode kept measurements")
         else:
             self._check_source()
         return self
@@ -212,18 +212,18 @@ class Release(Strict):
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """Every attribute that a table can be by; reads the public code lists."""
-        found: dict[str, Attribute] = {}
+        """Every attribute that tables can use; reads the public code lists."""
+        attributes: dict[str, Attribute] = {}
         for name, spec in self.domains.items():
             for attribute in spec.attributes(name, self.base):
-                if attribute.name in found:
+                if attribute.name in attributes:
                     raise SpecError(f"attribute {attribute.name!r} is declared twice", where=f"domains.{name}")
-                found[attribute.name] = attribute
-        return found
+                attributes[attribute.name] = attribute
+        return attributes
 
     def domain(self, by: Sequence[str], where: str, places: Sequence[str] = (), do: str = "") -> Domain:
-        """The cells that these attributes span; `places` are where they are named, if not in `by`; `do` says which
-        could be meant."""
+        """The cells that these attributes span. `places` are the paths that name them, if not `by`; `do` suggests valid
+        ones."""
         for i, name in enumerate(by):
             place = places[i] if places else f"{where}.by[{i}]"
             if isinstance(nested := self.domains.get(name), HierarchyDomain) and name not in self.attributes:
@@ -243,7 +243,7 @@ class Release(Strict):
         return Domain(tuple(self.attributes[name] for name in by))
 
     def labels(self) -> dict[str, dict[str, str]]:
-        """What the codes of each attribute mean, where its code list says so."""
+        """The labels of each attribute's codes, where its code list has them."""
         return {
             name: {key[0]: label for key, label in zip(a.categories, a.labels, strict=True)}
             for name, a in self.attributes.items()
@@ -251,12 +251,19 @@ class Release(Strict):
         }
 
     def canonical(self) -> str:
-        """The release as one text: what is asked for, not where files lie."""
+        """Canonical text of the release: what is declared, not where files are."""
         return self._canonical
 
     @cached_property
     def _canonical(self) -> str:
-        where = {"format", "source", "engine", "ledger", "output", "keep_measurements"}  # how and where, not what
+        where = {
+            "format",
+            "source",
+            "engine",
+            "ledger",
+            "output",
+            "keep_measurements",
+        }  # location and execution, not content
         parts = self.model_dump(mode="json", exclude={*where, "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in t.domains(self).items()}
         similar = {name: near for table in self.tables for name, near in table.families(self).items()}
@@ -265,21 +272,21 @@ class Release(Strict):
         if not self.join:
             del parts["join"]
         if self.recode is None:
-            del parts["recode"]  # releases without it mean what they meant before there was one
+            del parts["recode"]  # a release without it has the digest of versions that did not know the key
         else:
-            del parts["recode"]["measurements"]  # where they lie; the ledger knows which they are
+            del parts["recode"]["measurements"]  # only their location; the ledger identifies them
         if files := {name: self._content(name) for name in self._files()}:
             parts["files"] = files
         return canonical({**parts, "domains": cells, "similar": families, "labels": labels})
 
     def _files(self) -> list[str]:
-        """The public files, beyond code lists, that decide what is published."""
-        found = [file for table in self.tables for file in table.files]
+        """Public files, beyond code lists, that affect what is published."""
+        files = [file for table in self.tables for file in table.files]
         if (recode := self.recode) is not None:
-            found += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]
-            found += [] if recode.overrides is None else [recode.overrides]
-            found += [rolled.file for rolled in recode.columns.values() if not isinstance(rolled, int)]
-        return list(dict.fromkeys(found))
+            files += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]
+            files += [] if recode.overrides is None else [recode.overrides]
+            files += [rolled.file for rolled in recode.columns.values() if not isinstance(rolled, int)]
+        return list(dict.fromkeys(files))
 
     def _content(self, name: str) -> str:
         try:

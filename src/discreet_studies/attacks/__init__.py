@@ -1,1 +1,1 @@
-"""Attacks on releases, audits of their privacy loss, and today's method as a comparator without guarantee (003)."""
+"""Attacks on releases, and statistical audits of their privacy loss (Haney et al. 2017)."""

@@ -1,7 +1,7 @@
-"""The attacks of 003, §5.2, and two more, on what is published and on stated background knowledge alone.
+"""The attacks of Haney et al. 2017, §5.2, and two more, from publications and stated background knowledge alone.
 
-Every rate of success stands beside that of a guess by somebody who has the same background knowledge but has seen no
-publication. Targets are establishments alone in their cell of the table, which is public.
+Every success rate is reported with that of guessing from the same background knowledge without the publication. Targets
+are establishments that are alone in their cell of the table, which is public knowledge.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from discreet_studies.attacks.releases import Floats, Int64s, Publication
 
 Bools = NDArray[np.bool_]
 
-POINTS = 0.005  # shares are found if each is within half a percentage point
-NEAR = 0.01  # a size is found if within 1%
+POINTS = 0.005  # shares are recovered if each is within half a percentage point
+NEAR = 0.01  # a size is recovered if within 1%
 
 
 @dataclass(frozen=True)
 class Attack:
-    """How often an attack on a method succeeded, and how often guessing did."""
+    """Success rates of an attack on a method, and of guessing."""
 
     attack: str
     method: str
@@ -35,62 +35,64 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Averaged:
-    """Sizes estimated from k publications."""
+class AveragingError:
+    """Error of sizes estimated from k publications."""
 
     method: str
     publications: int
-    relative_error: float  # the median over the targets
+    relative_error: float  # median over the targets
 
 
-def alone(cell: Int64s) -> Int64s:
-    """Establishments that have their cell for themselves."""
+def alone_in_cell(cell: Int64s) -> Int64s:
+    """Establishments that are the only one in their cell."""
     _, where, seen = np.unique(cell, return_inverse=True, return_counts=True)
     return np.flatnonzero(seen[where] == 1)
 
 
-def clear(workers: Int64s, limit: Fraction) -> Bools:
-    """Establishments none of whose counts is replaced: all above the limit. For these §5.2 says `exactly`."""
+def unreplaced(workers: Int64s, limit: Fraction) -> Bools:
+    """Establishments none of whose counts is replaced, as all are above the limit: here §5.2 claims exact recovery."""
     return np.asarray((workers * limit.denominator > limit.numerator).all(axis=1))
 
 
 def shape(method: Publication, workers: Int64s, key: ReleaseKey) -> Attack:
-    """Published counts over their sum, as shares of the workforce. The guess: everybody's shares."""
+    """Published counts over their sum, as shares of the workforce. The guess: the overall shares."""
     return _shape_from("shape", method, workers, _published(method, workers, key, "shape"))
 
 
 def size(method: Publication, workers: Int64s, key: ReleaseKey, near: float = NEAR) -> Attack:
-    """The attacker knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
-    known + the published rest. The guess: known over that group's share everywhere, or the commonest size."""
+    """The adversary knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
+    known + the published rest. The guess: known over that group's overall share, or the most common size."""
     return _size_from("size", method, workers, _published(method, workers, key, "size"), near)
 
 
 def reidentification(method: Publication, workers: Int64s, columns: Sequence[int], key: ReleaseKey) -> Attack:
-    """The attacker knows that exactly one worker is in these groups (graduates), and takes the group with the largest
-    published count. The guess: the commonest of the groups among such workers."""
+    """The adversary knows that exactly one worker is in these groups (graduates), and picks the group with the largest
+    published count. The guess: the most common group among such workers."""
     groups = workers[:, list(columns)]
     if not len(groups) or not (groups.sum(axis=1) == 1).all():
-        raise ParameterError("a target without exactly one such worker", where="workers", do="choose those with one")
+        raise ParameterError(
+            "a target does not have exactly one such worker", where="workers", do="choose those with one"
+        )
     truth = groups.argmax(axis=1)
     commonest = int(np.bincount(truth, minlength=len(columns)).argmax())
     seen = _published(method, workers, key, "reidentification")[:, list(columns)]
     tied = seen[np.arange(len(seen)), commonest] == seen.max(axis=1)
-    found = np.where(tied, commonest, seen.argmax(axis=1))
-    return Attack("re-identification", method.name, _rate(found == truth), _rate(truth == commonest))
+    guessed = np.where(tied, commonest, seen.argmax(axis=1))
+    return Attack("re-identification", method.name, _rate(guessed == truth), _rate(truth == commonest))
 
 
 def differencing(
     method: Publication, workers: Int64s, cell: Int64s, target: Bools, key: ReleaseKey
 ) -> tuple[Attack, Attack]:
-    """Two tables, of which the second lacks one establishment in each cell: the difference, read by shape and by size.
+    """Two tables, the second without one establishment in each cell: shape and size from their difference.
 
-    So it is with a table by place and one by place and ownership, where all but one are of one ownership.
+    An example: a table by place and one by place and ownership, where all but one share an ownership.
     """
     cells = int(cell.max()) + 1
     order = np.argsort(cell[target], kind="stable")
     if not np.array_equal(cell[target][order], np.arange(cells)):
         raise ParameterError("not one target in each cell", where="target", do="choose cells that differ by one")
-    # Nobody is renumbered: the second table has the same establishments, without the targets' workers.
+    # Numbers stay: the second table has the same establishments, without the targets' workers.
     rest = np.where(target[:, None], 0, workers)
     seen = method.publish(workers, cell, cells, key, "all") - method.publish(rest, cell, cells, key, "others")
     theirs = workers[target][order]
@@ -100,28 +102,30 @@ def differencing(
     )
 
 
-def averaging(method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey) -> list[Averaged]:
-    """Sizes by the median of k publications of each count: heavy tails spoil the mean. Infusion repeats its factors, as
-    it does over years."""
+def averaging(
+    method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey
+) -> list[AveragingError]:
+    """Sizes by the median of k publications of each count (heavy tails rule out the mean). Infusion repeats its
+    factors, as it does over years."""
     truth, cell = workers.sum(axis=1), np.arange(len(workers))
     names = (f"publication {k}" for k in range(max(publications)))
     seen = np.stack([method.publish(workers, cell, len(workers), key, name) for name in names])
-    found = []
+    errors = []
     for k in publications:
         error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
-        found.append(Averaged(method.name, k, float(np.median(error))))
-    return found
+        errors.append(AveragingError(method.name, k, float(np.median(error))))
+    return errors
 
 
 def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
-    """The ratio of two years' totals, as growth. The guess: everybody's growth."""
+    """Growth as the ratio of two years' totals. The guess: overall growth."""
     cell, (first, second) = np.arange(len(before)), (before.sum(axis=1), after.sum(axis=1))
     years = enumerate((before, after))
     seen = [method.publish(year, cell, len(before), key, f"year {i}").sum(axis=1) for i, year in years]
     truth = second / first
-    found = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
+    estimates = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
     common = second.sum() / first.sum()
-    rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (found, np.full(len(truth), common)))
+    rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (estimates, np.full(len(truth), common)))
     return Attack("growth", method.name, rate, guessed)
 
 
@@ -129,8 +133,8 @@ def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats)
     _refuse_empty(workers)
     truth = workers / workers.sum(axis=1, keepdims=True)
     common = workers.sum(axis=0) / workers.sum()
-    found = (_shares(seen), np.broadcast_to(common, truth.shape))
-    rate, guessed = (_rate(_same_shares(shares, truth)) for shares in found)
+    estimates = (_shares(seen), np.broadcast_to(common, truth.shape))
+    rate, guessed = (_rate(_same_shares(shares, truth)) for shares in estimates)
     return Attack(attack, method.name, rate, guessed)
 
 
@@ -139,12 +143,12 @@ def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, 
     rows, which, truth = np.arange(len(workers)), workers.argmax(axis=1), workers.sum(axis=1)
     known, shown, total = workers[rows, which], seen[rows, which], seen.sum(axis=1)
     if method.reading == "ratio":
-        found = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
+        size_estimates = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
     else:
-        found = np.maximum(known + total - shown, known)
+        size_estimates = np.maximum(known + total - shown, known)
     parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
     guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
-    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (found, *guesses))
+    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (size_estimates, *guesses))
     return Attack(attack, method.name, rate, max(guessed, key=lambda guess: guess.hits))
 
 
@@ -153,20 +157,20 @@ def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str
 
 
 def _shares(seen: Floats) -> Floats:
-    """Negative counts are none; nothing published at all is taken for equal shares."""
-    kept = np.maximum(seen, 0)
-    total = kept.sum(axis=1, keepdims=True)
-    equal: Floats = np.full(kept.shape, 1 / kept.shape[1])
-    np.divide(kept, total, out=equal, where=total > 0)
+    """Negative counts become 0; if all are 0, equal shares."""
+    counts = np.maximum(seen, 0)
+    total = counts.sum(axis=1, keepdims=True)
+    equal: Floats = np.full(counts.shape, 1 / counts.shape[1])
+    np.divide(counts, total, out=equal, where=total > 0)
     return equal
 
 
-def _same_shares(found: Floats, truth: Floats) -> Bools:
-    return np.asarray((np.abs(found - truth) <= POINTS).all(axis=1))
+def _same_shares(estimate: Floats, truth: Floats) -> Bools:
+    return np.asarray((np.abs(estimate - truth) <= POINTS).all(axis=1))
 
 
-def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools:
-    return np.asarray(np.abs(found - truth) <= near * truth)
+def _close(estimate: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools:
+    return np.asarray(np.abs(estimate - truth) <= near * truth)
 
 
 def _rate(success: Bools) -> SuccessRate:

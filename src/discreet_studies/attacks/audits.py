@@ -1,7 +1,6 @@
-"""How much a release can be seen to lose: a lower bound of ε from draws alone. Why it is valid: audits.md.
+"""Statistical audits: a lower confidence bound of ε from samples alone. Proof of validity: audits.md.
 
-Nothing is known of the mechanism but its draws on two neighbouring inputs. An audit refutes a claim or fails to: it
-proves none.
+Only samples of the mechanism on two neighbouring inputs are used. An audit can refute a claimed ε but never prove it.
 """
 
 from __future__ import annotations
@@ -24,40 +23,44 @@ ATOMS = 512  # distinct values up to which each is its own bin
 BINS = 256
 TINY = 1e-300
 CUTS = 400  # thresholds tried for each score
-MOST = 8  # cells looked at one by one
+MOST = 8  # cells examined individually
 SAMPLES = 200_000
 
 
 @dataclass(frozen=True)
-class Audited:
-    """A loss of at least `epsilon_at_least`, at the level of confidence, and the event that shows it."""
+class AuditBound:
+    """A lower confidence bound of the privacy loss, and the event that attains it."""
 
     epsilon_at_least: float
     event: str
 
 
-def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Fraction = Fraction(0)) -> Audited:
+def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Fraction = Fraction(0)) -> AuditBound:
     """ln((P(E | one) − δ)/P(E | other)), or with the two exchanged, from below for an event E, from (samples, cells).
 
-    E is chosen on one half of the draws and measured on the other, so that the limits hold however it was chosen.
+    E is selected on one half of the samples and evaluated on the other, so the limits hold however it was selected.
     """
     samples = len(one)
     if samples < FEWEST or one.shape != other.shape or not 0 < level < 1 or not 0 <= delta < 1:
-        raise ParameterError(f"fewer than {FEWEST} samples, or no probability", where="audit", do="draw more")
+        raise ParameterError(
+            f"fewer than {FEWEST} samples, or level or delta is not a probability",
+            where="audit",
+            do="draw more samples, or give probabilities",
+        )
     drawn, quarter, half = (one, other), samples // 4, samples // 2
     choosing = [part[quarter:half] for part in drawn]
     z = NormalDist().inv_cdf(1 - float((1 - level) / 2))
-    found = (_best(score, choosing, z, float(delta)) for score in _scores(one[:quarter], other[:quarter]))
-    event = max(found, key=lambda candidate: candidate.bound)
+    candidates = (_best(score, choosing, z, float(delta)) for score in _scores(one[:quarter], other[:quarter]))
+    event = max(candidates, key=lambda candidate: candidate.bound)
     measured = [event.hits(part[half:]) for part in (drawn[event.swapped], drawn[not event.swapped])]
-    left, doubt = samples - half, (1 - level) / 2
-    low, high = lower(measured[0], left, doubt) - float(delta), upper(measured[1], left, doubt)
-    return Audited(max(log(low / high), 0.0) if low > 0 else 0.0, str(event))
+    left, tail = samples - half, (1 - level) / 2
+    low, high = lower(measured[0], left, tail) - float(delta), upper(measured[1], left, tail)
+    return AuditBound(max(log(low / high), 0.0) if low > 0 else 0.0, str(event))
 
 
 @dataclass(frozen=True)
 class _Linear:
-    """A whole-number combination of cells."""
+    """An integer combination of cells."""
 
     name: str
     weights: Int64s
@@ -68,7 +71,7 @@ class _Linear:
 
 @dataclass(frozen=True)
 class _Ratios:
-    """The sum of fitted logarithms of ratios of frequencies, each of one combination of cells."""
+    """A sum of fitted log frequency ratios, each of one combination of cells."""
 
     name: str
     parts: tuple[tuple[_Linear, Floats, Floats], ...]  # a combination, the edges of its bins, ln ratio in each
@@ -77,12 +80,12 @@ class _Ratios:
         return np.asarray(sum(table[np.searchsorted(edges, of(y), side="right")] for of, edges, table in self.parts))
 
 
-EventScore = _Linear | _Ratios  # a number for each publication: events are that it reaches a threshold
+EventScore = _Linear | _Ratios  # a number per publication; events are threshold exceedances
 
 
 @dataclass(frozen=True)
 class _AuditEvent:
-    """That a score reaches a threshold from above or below; `bound` is what it gave where it was chosen."""
+    """The event that a score is above or below a threshold; `bound` is its value on the selection half."""
 
     score: EventScore
     cut: float
@@ -100,10 +103,11 @@ class _AuditEvent:
 
 
 def _scores(one: Int64s, other: Int64s) -> list[EventScore]:
-    """Cells, their sum, differences of pairs: each by size and by its ratio of frequencies; and all ratios together."""
+    """Cells, their sum, pairwise differences, each by value and by log frequency ratio; and the sum of all log
+    ratios."""
     d, unit = one.shape[1], np.eye(one.shape[1], dtype=np.int64)
     cells = [_Linear(f"cell {j}", unit[j]) for j in range(d)]
-    # The cells that move most are looked at one by one, and against the first of them.
+    # The cells that change most are examined individually, and against the first of them.
     spread = [np.percentile(np.concatenate([one[:, j], other[:, j]]), [25, 75]) for j in range(d)]
     shift = [
         abs(float(np.median(one[:, j]) - np.median(other[:, j]))) / (high - low + 1)
@@ -124,7 +128,7 @@ def _scores(one: Int64s, other: Int64s) -> list[EventScore]:
 
 
 def _fitted(of: _Linear, one: Int64s, other: Int64s) -> tuple[_Linear, Floats, Floats]:
-    """Bins are single values where there are few, quantiles and the tails otherwise."""
+    """Bins are single values where there are few; otherwise quantiles, refined in the tails."""
     values = of(one), of(other)
     pooled = np.concatenate(values)
     edges = np.unique(pooled)
@@ -136,10 +140,10 @@ def _fitted(of: _Linear, one: Int64s, other: Int64s) -> tuple[_Linear, Floats, F
 
 
 def _best(score: EventScore, choosing: list[Int64s], z: float, delta: float) -> _AuditEvent:
-    """The threshold, side and direction with the largest bound by Wilson's limits, which are quick."""
+    """The threshold, side and direction with the largest bound by Wilson limits, which are fast."""
     values = [np.sort(score(part)) for part in choosing]
     cuts, n = _quantiles(np.concatenate(values), CUTS, 40, 1), len(values[0])
-    found = []
+    candidates = []
     for above in (True, False):
         if above:
             hits = [n - np.searchsorted(part, cuts, side="left") for part in values]
@@ -149,12 +153,12 @@ def _best(score: EventScore, choosing: list[Int64s], z: float, delta: float) -> 
             low, high = _wilson(hits[swapped], n, -z) - delta, _wilson(hits[not swapped], n, z)
             bounds = np.where(low > 0, np.log(np.maximum(low, TINY) / high), -inf)
             i = int(np.argmax(bounds))
-            found.append(_AuditEvent(score, float(cuts[i]), above, swapped, float(bounds[i])))
-    return max(found, key=lambda candidate: candidate.bound)
+            candidates.append(_AuditEvent(score, float(cuts[i]), above, swapped, float(bounds[i])))
+    return max(candidates, key=lambda candidate: candidate.bound)
 
 
 def _quantiles(values: Floats, parts: int, tails: int, least: int) -> Floats:
-    """Values at equal shares, and towards both ends, down to `least` values, at geometric ones."""
+    """Quantiles at equal shares, and at geometric shares towards both ends, down to `least` values."""
     tail = np.geomspace(least / values.size, 1 / parts, tails)
     shares = np.concatenate([np.linspace(0, 1, parts), tail, 1 - tail])
     return np.unique(np.sort(values)[(shares * (values.size - 1)).astype(np.int64)])

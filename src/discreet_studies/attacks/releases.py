@@ -1,4 +1,4 @@
-"""One table of jobs, published by any method: what attackers see, and audits draw. Nothing is charged."""
+"""One table of jobs published by any method, as attacks see and audits sample it. No ledger is charged."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ class Publication(Protocol):
 
     @property
     def name(self) -> str:
-        """As tables of results call it."""
+        """The name in tables of results."""
 
     @property
     def reading(self) -> Reading:
-        """How an attacker who knows the method scales counts: by a common factor, or not at all."""
+        """How an adversary who knows the method scales counts: by a common factor (ratio), or not at all (sum)."""
 
     @property
     def cost(self) -> Fraction | None:
-        """What a ledger would charge for the whole table."""
+        """The ε that a ledger would charge for the whole table."""
         return None
 
     @property
     def delta(self) -> Fraction:
-        """The probability that the claim does not cover."""
+        """The δ of the claimed guarantee."""
         return Fraction(0)
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
-        """What is published: whole numbers, unless the method has it otherwise."""
+        """The published counts, integers unless the method publishes others."""
 
     def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
         """One cell of a table with these establishments, published `times` times independently."""
 
 
 @dataclass(frozen=True)
-class Infusing(Publication):
-    """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
+class InfusionPublication(Publication):
+    """Noise infusion, rounded to integers or unrounded as in the paper. `beside` are the small counts of the rest of
+    the table."""
 
     reading: ClassVar[Reading] = "ratio"
     infusion: Infusion
@@ -64,11 +65,11 @@ class Infusing(Publication):
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Σ f_w·h(w, c), small counts replaced."""
-        made = self.infusion.publish(workers, cell, cells, key, table, self.beside)
-        return made.rounded().astype(np.float64) if self.rounded else made.values
+        infused = self.infusion.publish(workers, cell, cells, key, table, self.beside)
+        return infused.rounded().astype(np.float64) if self.rounded else infused.values
 
     def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
-        """With other factors each time: the same establishments in `times` agencies."""
+        """With fresh factors each time: the same establishments in `times` agencies."""
         many = np.tile(workers, (times, 1))
         beside = tuple(times * number for number in self.beside)
         cell = np.repeat(np.arange(times), len(workers))
@@ -76,10 +77,10 @@ class Infusing(Publication):
 
 
 @dataclass(frozen=True)
-class Protecting:
+class MechanismPublication:
     """A mechanism. `scope` is what `largest` measures: a cell's largest count of one establishment (weak privacy), or
-    the largest total of an establishment with workers anywhere in the row (strong). From `below` on, they are left out.
-    `times` is how many worker cells are paid for one by one.
+    the largest total of an establishment with workers anywhere in the row (strong). Establishments of size
+    `below` or more are left out. `times` is the number of worker cells that each cost ε.
     """
 
     reading: ClassVar[Reading] = "sum"
@@ -92,7 +93,7 @@ class Protecting:
     def __post_init__(self) -> None:
         theta = getattr(self.mechanism, "theta", None)
         if theta != self.below:
-            raise ParameterError("establishments of theta or more are left out", where="below", do="give theta")
+            raise ParameterError("differs from the mechanism's theta", where="below", do="give theta")
 
     @property
     def cost(self) -> Fraction | None:
@@ -114,8 +115,8 @@ class Protecting:
     def cells_of(self, workers: Int64s, cell: Int64s, cells: int) -> tuple[Int64s, Int64s]:
         """Counts and `largest` (cells, worker cells)."""
         if self.below is not None:
-            kept = workers.sum(axis=1) < self.below
-            workers, cell = workers[kept], cell[kept]
+            small = workers.sum(axis=1) < self.below
+            workers, cell = workers[small], cell[small]
         size = workers if self.scope == "cell" else np.broadcast_to(workers.sum(axis=1)[:, None], workers.shape)
         largest = np.zeros((cells, workers.shape[1]), np.int64)
         np.maximum.at(largest, cell, size)
@@ -126,11 +127,11 @@ class Protecting:
         return self.mechanism.draw(counts.reshape(-1), largest.reshape(-1), stream, 0).reshape(counts.shape)
 
 
-def weak(mechanism: Mechanism, d: int) -> Protecting:
-    """A release of d worker cells in which each costs ε: d·ε in all, and S is of the cell (003, Def. 7.3)."""
-    return Protecting(f"weak, {mechanism.name} in each of {d} cells", mechanism, "cell", times=d)
+def weak(mechanism: Mechanism, d: int) -> MechanismPublication:
+    """A release of d worker cells, each at ε: d·ε in total, with S from the cell (Haney et al. 2017, Def. 7.3)."""
+    return MechanismPublication(f"weak, {mechanism.name} in each of {d} cells", mechanism, "cell", times=d)
 
 
-def strong(mechanism: Mechanism) -> Protecting:
-    """A release whose S is of the establishment's total size; the mechanism must know how many cells there are."""
-    return Protecting(f"strong, {mechanism.name}", mechanism, "establishment")
+def strong(mechanism: Mechanism) -> MechanismPublication:
+    """A release whose S is from the establishments' total sizes; the mechanism must know the number of cells."""
+    return MechanismPublication(f"strong, {mechanism.name}", mechanism, "establishment")

@@ -1,6 +1,6 @@
-"""Table 1 of 003 from executed audits and attacks: which method meets which requirement, and what shows it.
+"""Table 1 of Haney et al. 2017 from executed audits and attacks: which method fails which requirement, with evidence.
 
-Audits are of pairs of data that a requirement says must look alike (003, Def. 4.1–4.3, 7.1, 7.3).
+Audits use pairs of data sets that a requirement declares indistinguishable (Def. 4.1–4.3, 7.1, 7.3).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.noise.key import ReleaseKey
 from discreet_studies.attacks import attacks
 from discreet_studies.attacks.attacks import Attack
-from discreet_studies.attacks.audits import LEVEL, SAMPLES, Audited, audit_draws
+from discreet_studies.attacks.audits import LEVEL, SAMPLES, AuditBound, audit_draws
 from discreet_studies.attacks.releases import Int64s, Publication
 
 Row = tuple[int, ...]
@@ -27,8 +27,8 @@ Requirement = Literal["individuals", "size", "shape"]
 class Pair:
     """The establishments of one cell of a table, by worker cells, before and after.
 
-    `times` is how many neighbours lie on the way from one to the other: the loss may be that many ε. `informed` pairs
-    are asked for only against attackers who know about worker attributes (003, Def. 4.2, strong).
+    `times` is the number of neighbour steps from one to the other: the loss may be that many ε. `informed` pairs are
+    required only against adversaries who know worker attributes (Def. 4.2, strong).
     """
 
     name: str
@@ -49,7 +49,7 @@ def grown(size: int, alpha: Fraction) -> int:
 
 
 def required(alpha: Fraction, d: int = 8) -> list[Pair]:
-    """What the three requirements ask of a release by d ≥ 4 worker cells (003, §4.2).
+    """Pairs that the three requirements (§4.2) declare indistinguishable, for a release by d ≥ 4 worker cells.
 
     Shape: one group's share grows by 1+α while the size stays, so that another shrinks from αn + 1 to 1.
     """
@@ -79,72 +79,73 @@ def required(alpha: Fraction, d: int = 8) -> list[Pair]:
 
 
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "size", "shape")
-Refutation = Literal["not refuted", "fails for informed attackers", "fails"]
+Refutation = Literal["not refuted", "fails for informed adversaries", "fails"]
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """One pair of neighbours: what may be lost between them, and what was seen to be."""
+class AuditEvidence:
+    """One pair of neighbours: the allowed privacy loss, and the audited lower bound."""
 
     pair: Pair
-    asked: Fraction
-    audited: Audited
+    allowed: Fraction
+    bound: AuditBound
 
     @property
     def refutes(self) -> bool:
-        """Whether more is lost than the requirement allows."""
-        return self.audited.epsilon_at_least > self.asked
+        """Whether the loss exceeds what the requirement allows."""
+        return self.bound.epsilon_at_least > self.allowed
 
 
 @dataclass(frozen=True)
 class RequirementEvidence:
-    """One entry of Table 1. An audit can refute a requirement; that none does is no proof."""
+    """One entry of Table 1. An audit can refute a requirement; failing to refute it is no proof."""
 
     method: str
     requirement: Requirement
-    audits: tuple[Evidence, ...]
+    audits: tuple[AuditEvidence, ...]
     attack: Attack
 
     @property
     def verdict(self) -> Refutation:
-        """`fails for informed attackers` where only pairs that such attackers tell apart refute it (Table 1's star)."""
+        """`fails for informed adversaries` where only pairs that such adversaries distinguish refute it (the star in
+        Table 1)."""
         refuting = [evidence for evidence in self.audits if evidence.refutes]
         if not refuting:
             return "not refuted"
-        return "fails for informed attackers" if all(e.pair.informed for e in refuting) else "fails"
+        return "fails for informed adversaries" if all(e.pair.informed for e in refuting) else "fails"
 
     @property
-    def worst(self) -> Evidence:
-        """Where the most is lost beyond what was asked."""
-        return max(self.audits, key=lambda e: e.audited.epsilon_at_least - float(e.asked))
+    def worst(self) -> AuditEvidence:
+        """The pair with the largest excess over the allowed loss."""
+        return max(self.audits, key=lambda e: e.bound.epsilon_at_least - float(e.allowed))
 
     def __str__(self) -> str:
         worst, attack = self.worst, self.attack
         return (
-            f"{self.verdict}: loss ≥ {worst.audited.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
+            f"{self.verdict}: loss ≥ {worst.bound.epsilon_at_least:.2f}, allowed {float(worst.allowed):g} "
             f"({worst.pair.name}); attack {attack.rate.share:.3f}, guess {attack.baseline.share:.3f}"
         )
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Lone establishments: those to find the shape and size of, and those with one worker in some groups."""
+    """Establishments alone in their cell: targets for shape and size, and those with one worker in some groups."""
 
-    clear: Int64s
+    unreplaced: Int64s
     with_one: Int64s
     columns: tuple[int, ...]
 
 
 def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Fraction) -> Targets:
-    """All of a table's establishments that the attacks of 003, §5.2 are about."""
-    lone = workers[attacks.alone(cell)]
-    return Targets(lone[attacks.clear(lone, limit)], lone[lone[:, list(columns)].sum(axis=1) == 1], columns)
+    """All establishments of a table that qualify for the attacks of §5.2."""
+    sole = workers[attacks.alone_in_cell(cell)]
+    return Targets(sole[attacks.unreplaced(sole, limit)], sole[sole[:, list(columns)].sum(axis=1) == 1], columns)
 
 
-def audited(
+def audit_pair(
     method: Publication, pair: Pair, key: ReleaseKey, samples: int = SAMPLES, level: Fraction = LEVEL
-) -> Audited:
-    """A lower bound of what a method loses between two neighbours, beyond its δ."""
+) -> AuditBound:
+    """A lower bound of a method's privacy loss between two neighbours, beyond its δ."""
     one, other = (
         method.repeat(rows, samples, key, f"{pair.name}, {side}")
         for rows, side in zip(pair.tables(), ("before", "after"), strict=True)
@@ -154,24 +155,24 @@ def audited(
 
 def table1(
     methods: Sequence[Publication],
-    aimed: Targets,
+    target_set: Targets,
     alpha: Fraction,
     epsilon: Fraction,
     key: ReleaseKey,
     samples: int = SAMPLES,
 ) -> list[RequirementEvidence]:
-    """Every method beside every requirement at level (ε, α), ε for all worker cells together.
+    """Every method against every requirement at level (ε, α), ε for all worker cells together.
 
-    A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which 003 asks ε but proves 2ε.
+    A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which the paper states ε but proves 2ε.
     """
-    pairs = required(alpha, aimed.clear.shape[1])
+    pairs = required(alpha, target_set.unreplaced.shape[1])
     findings = []
     for method in methods:
-        evidence = [Evidence(pair, pair.times * epsilon, audited(method, pair, key, samples)) for pair in pairs]
+        evidence = [AuditEvidence(pair, pair.times * epsilon, audit_pair(method, pair, key, samples)) for pair in pairs]
         tried = {
-            "individuals": attacks.reidentification(method, aimed.with_one, aimed.columns, key),
-            "size": attacks.size(method, aimed.clear, key),
-            "shape": attacks.shape(method, aimed.clear, key),
+            "individuals": attacks.reidentification(method, target_set.with_one, target_set.columns, key),
+            "size": attacks.size(method, target_set.unreplaced, key),
+            "shape": attacks.shape(method, target_set.unreplaced, key),
         }
         for requirement in REQUIREMENTS:
             mine = tuple(e for e in evidence if e.pair.requirement == requirement)

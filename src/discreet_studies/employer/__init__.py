@@ -1,1 +1,2 @@
-"""003, §10 made again: what formal privacy costs beside input noise infusion, on a synthetic LODES."""
+"""Reproduction of Haney et al. 2017, §10: the utility cost of formal privacy relative to noise infusion, on synthetic
+data."""

@@ -1,4 +1,4 @@
-"""Every attack on every mechanism (003, §5.2, and two more): what noise infusion loses and the others keep."""
+"""Every attack (Haney et al. 2017, §5.2, and two more) on every mechanism: noise infusion and formally private ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet_studies.attacks import attacks
-from discreet_studies.attacks.attacks import Attack, Averaged, Bools
-from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
+from discreet_studies.attacks.attacks import Attack, AveragingError, Bools
+from discreet_studies.attacks.releases import InfusionPublication, MechanismPublication, Publication, strong, weak
 from discreet_studies.attacks.runs import targets
 from discreet_studies.employer.mechanism_grid import ALPHA, DELTA
 from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Int64s, TabulatedFrame
@@ -22,28 +22,28 @@ from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Int64s,
 EPSILON = Fraction(4)  # the smallest of the grid at which every mechanism is admissible in eight cells
 THETA = 1000
 TIMES = (1, 16)  # publications of the same table
-MOST = 200  # cells that a difference is taken of
+MOST = 200  # cells for the differencing attack
 GROWTH = (-5, 25)  # percent from one year to the next
 
 
 @dataclass(frozen=True)
-class Attacked:
-    """One method under every attack."""
+class AttackResults:
+    """Results of every attack on one method."""
 
     method: str
     cost: Fraction | None
-    attacks: tuple[Attack, ...]  # one worker's attribute, size, shape; the same by differencing; growth
-    averaged: tuple[Averaged, ...]
+    attacks: tuple[Attack, ...]  # one worker's attribute, size, shape; size and shape by differencing; growth
+    averaged: tuple[AveragingError, ...]
 
 
 def methods(world: TabulatedFrame) -> tuple[Publication, ...]:
     """Noise infusion, and all mechanisms at α = .1, ε = 4 for all worker cells together."""
     each, delta = EPSILON / WORKER_CELLS, DELTA / WORKER_CELLS
     return (
-        Infusing(world.infusion),
-        Infusing(world.infusion, rounded=True),
-        Protecting("one job: geometric", Geometric(EPSILON), "cell"),
-        Protecting("whole establishments: truncated", Truncated(EPSILON, THETA), "cell", THETA),
+        InfusionPublication(world.infusion),
+        InfusionPublication(world.infusion, rounded=True),
+        MechanismPublication("one job: geometric", Geometric(EPSILON), "cell"),
+        MechanismPublication("whole establishments: truncated", Truncated(EPSILON, THETA), "cell", THETA),
         strong(LaplacePareto(ALPHA, EPSILON, cells=WORKER_CELLS)),
         strong(SmoothGamma(ALPHA, EPSILON, cells=WORKER_CELLS)),
         strong(SmoothLaplace(ALPHA, EPSILON, DELTA, cells=WORKER_CELLS)),
@@ -54,34 +54,35 @@ def methods(world: TabulatedFrame) -> tuple[Publication, ...]:
     )
 
 
-def attacked(world: TabulatedFrame) -> tuple[Attacked, ...]:
-    """All of them; nothing if no establishment can be a target."""
-    aimed = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
+def attack_results(world: TabulatedFrame) -> tuple[AttackResults, ...]:
+    """Run every attack; empty if no establishment qualifies as a target."""
+    target_set = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
     rows, cell, target = _differing(world)
-    if not len(aimed.clear) or not len(aimed.with_one) or not target.any():
+    if not len(target_set.unreplaced) or not len(target_set.with_one) or not target.any():
         return ()
-    later = _grown(aimed.clear)
+    later = _grown(target_set.unreplaced)
     return tuple(
-        Attacked(
+        AttackResults(
             method=method.name,
             cost=method.cost,
             attacks=(
-                attacks.reidentification(method, aimed.with_one, aimed.columns, world.key),
-                attacks.size(method, aimed.clear, world.key),
-                attacks.shape(method, aimed.clear, world.key),
+                attacks.reidentification(method, target_set.with_one, target_set.columns, world.key),
+                attacks.size(method, target_set.unreplaced, world.key),
+                attacks.shape(method, target_set.unreplaced, world.key),
                 *reversed(attacks.differencing(method, rows, cell, target, world.key)),
-                attacks.growth(method, aimed.clear, later, world.key),
+                attacks.growth(method, target_set.unreplaced, later, world.key),
             ),
-            averaged=tuple(attacks.averaging(method, aimed.clear, TIMES, world.key)),
+            averaged=tuple(attacks.averaging(method, target_set.unreplaced, TIMES, world.key)),
         )
         for method in methods(world)
     )
 
 
 def _differing(world: TabulatedFrame) -> tuple[Int64s, Int64s, Bools]:
-    """Cells that have a target and others: their establishments, renumbered cells, and one target in each."""
+    """Cells with a target and further establishments: their establishments, renumbered cells, and one target in
+    each."""
     seen = np.bincount(world.frame.cell, minlength=world.frame.cells)
-    able = attacks.clear(world.workers, world.infusion.limit) & (seen[world.frame.cell] > 1)
+    able = attacks.unreplaced(world.workers, world.infusion.limit) & (seen[world.frame.cell] > 1)
     chosen, first = np.unique(world.frame.cell[able], return_index=True)
     chosen, first = chosen[:MOST], np.flatnonzero(able)[first[:MOST]]
     mine = np.flatnonzero(np.isin(world.frame.cell, chosen))
@@ -89,7 +90,7 @@ def _differing(world: TabulatedFrame) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _grown(workers: Int64s) -> Int64s:
-    """The same establishments a year later, each grown by a rate of its own."""
+    """The same establishments a year later, each grown at its own rate."""
     low, high = GROWTH
     rates = low + np.arange(len(workers)) * 7 % (high - low + 1)
     grown: Int64s = workers + workers * rates[:, None] // 100

@@ -1,4 +1,4 @@
-"""The mechanisms that are compared, the paper's as printed and ours, and the grid of parameters that are tried."""
+"""The mechanisms compared, the paper's as printed and ours, and the grid of parameters."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
 ALPHA, EPSILON, DELTA = Fraction(1, 10), Fraction(2), Fraction(1, 20)  # the baseline; δ as in the paper's figures
 GEOMETRIC, TRUNCATED = "geometric", "truncated"  # they have no α
-STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: sizes of whole establishments
+STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: scale from whole establishments
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A mechanism for each (α, ε, δ) of one cell, or a refusal; and the smallest ε of one cell."""
+class CandidateMechanism:
+    """A mechanism to compare: its constructor for the (α, ε, δ) of one cell, and the smallest admissible ε of one
+    cell."""
 
     name: str
     label: str
     make: Callable[..., Mechanism]
     least: Callable[..., Fraction]
-    printed: str = ""  # the option that asks for the paper's constants; ours without
+    printed: str = ""  # the option that selects the paper's constants; empty for ours
 
     def of(self, alpha: Fraction, epsilon: Fraction, cells: int = 1) -> Mechanism | None:
-        """For one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
+        """The mechanism for one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
         return _made(self, alpha, epsilon, cells)
 
     def smallest(self, alpha: Fraction, cells: int = 1) -> Fraction:
@@ -42,28 +43,30 @@ class Contender:
         return delta | ({self.printed: "printed"} if self.printed else {})
 
 
-@cache  # their constants take a while, and every workload needs them
-def _made(contender: Contender, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
-    biased = {"unbiased": False} if contender.printed == "scale" else {}
+@cache  # computing the constants is slow, and every workload needs them
+def _made(candidate: CandidateMechanism, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
+    biased = {"unbiased": False} if candidate.printed == "scale" else {}
     try:
-        return contender.make(alpha, epsilon / cells, **contender._options(cells), **biased)
+        return candidate.make(alpha, epsilon / cells, **candidate._options(cells), **biased)
     except ParameterError:
         return None
 
 
-CONTENDERS = (
-    Contender("log-laplace-printed", "Log-Laplace, printed", LogLaplace, LogLaplace.least_epsilon, "scale"),
-    Contender("smooth-gamma-printed", "Smooth gamma, printed", SmoothGamma, SmoothGamma.least_epsilon, "constants"),
-    Contender(
+CANDIDATES = (
+    CandidateMechanism("log-laplace-printed", "Log-Laplace, printed", LogLaplace, LogLaplace.least_epsilon, "scale"),
+    CandidateMechanism(
+        "smooth-gamma-printed", "Smooth gamma, printed", SmoothGamma, SmoothGamma.least_epsilon, "constants"
+    ),
+    CandidateMechanism(
         "smooth-laplace-printed", "Smooth Laplace, printed", SmoothLaplace, SmoothLaplace.least_epsilon, "constants"
     ),
-    Contender("log-laplace", "Log-Laplace, tight", LogLaplace, LogLaplace.least_epsilon),
-    Contender("smooth-gamma", "Smooth gamma, joint", SmoothGamma, SmoothGamma.least_epsilon),
-    Contender("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
-    Contender("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
+    CandidateMechanism("log-laplace", "Log-Laplace, tight", LogLaplace, LogLaplace.least_epsilon),
+    CandidateMechanism("smooth-gamma", "Smooth gamma, joint", SmoothGamma, SmoothGamma.least_epsilon),
+    CandidateMechanism("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
+    CandidateMechanism("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
 )
-PRINTED = tuple(contender.name for contender in CONTENDERS if contender.printed)
-LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
+PRINTED = tuple(candidate.name for candidate in CANDIDATES if candidate.printed)
+LABELS = {candidate.name: candidate.label for candidate in CANDIDATES} | {
     STRONG: "Laplace–Pareto, strong",
     GEOMETRIC: "Geometric, one job",
     TRUNCATED: "Truncated, printed",
@@ -72,7 +75,7 @@ LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
 
 @dataclass(frozen=True)
 class Inadmissible:
-    """A pair that a mechanism cannot serve in a workload, and the smallest ε that it can."""
+    """An inadmissible pair of a mechanism in a workload, and the smallest admissible ε."""
 
     mechanism: str
     workload: int
@@ -83,7 +86,7 @@ class Inadmissible:
 
 @dataclass(frozen=True)
 class MechanismGrid:
-    """The parameters that are tried (003, §10)."""
+    """The grid of parameters (Haney et al. 2017, §10)."""
 
     alphas: tuple[Fraction, ...] = tuple(Fraction(percent, 100) for percent in (1, 5, 10, 15, 20))
     epsilons: tuple[Fraction, ...] = tuple(Fraction(text) for text in ("0.25", "0.5", "0.67", "1", "2", "4"))
@@ -94,23 +97,23 @@ class MechanismGrid:
         """Every α with every ε."""
         return [(alpha, epsilon) for alpha in self.alphas for epsilon in self.epsilons]
 
-    def admissible(self, cells: int) -> Iterator[tuple[Contender, Fraction, Fraction, Mechanism]]:
-        """Every mechanism at every pair that it can serve."""
-        for contender in CONTENDERS:
+    def admissible(self, cells: int) -> Iterator[tuple[CandidateMechanism, Fraction, Fraction, Mechanism]]:
+        """Every mechanism at every admissible pair."""
+        for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
-                mechanism = contender.of(alpha, epsilon, cells)
+                mechanism = candidate.of(alpha, epsilon, cells)
                 if mechanism is not None:
-                    yield contender, alpha, epsilon, mechanism
+                    yield candidate, alpha, epsilon, mechanism
 
     def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
-        """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
+        """Laplace–Pareto noise for all worker cells of an establishment at once, at every admissible pair."""
         for alpha, epsilon in self.pairs:
             if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
                 yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
 
     def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
-        """And the pairs that are left out."""
-        for contender in CONTENDERS:
+        """The inadmissible pairs."""
+        for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
-                if contender.of(alpha, epsilon, cells) is None:
-                    yield Inadmissible(contender.name, workload, alpha, epsilon, contender.smallest(alpha, cells))
+                if candidate.of(alpha, epsilon, cells) is None:
+                    yield Inadmissible(candidate.name, workload, alpha, epsilon, candidate.smallest(alpha, cells))

@@ -1,4 +1,5 @@
-"""Spearman's correlation of noisy orders with that of noise infusion, and with the true one (003, Figures 2 and 5)."""
+"""Spearman's correlation of noisy rankings with those of noise infusion and of the truth (Haney et al. 2017, Fig. 2,
+5)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from discreet_studies.employer.ratios import EVERY, OCCUPIED
 from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Floats, Int64s, TabulatedFrame
 
 RANKED = {1: (1, 0), 2: (2, GRADUATE_WOMAN)}  # ranking -> workload, column
-TRIALS = {OCCUPIED: 10, EVERY: 1}  # correlations of so many cells hardly vary; all cells are only shown beside
+TRIALS = {OCCUPIED: 10, EVERY: 1}  # correlations over this many cells vary little; all cells are only for comparison
 
 
 class MechanismSetting(NamedTuple):
@@ -33,7 +34,7 @@ class MechanismSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class Correlation:
-    """Mean correlation over trials, of the cells of a stratum."""
+    """Mean correlation over trials, for the cells of a stratum."""
 
     ranking: int
     mechanism: str
@@ -44,52 +45,52 @@ class Correlation:
     cells: str
     number: int
     trials: int
-    infusion: float  # with the order of noise infusion, as in the paper
-    truth: float  # with the true order, which no agency publishes
+    infusion: float  # with the ranking by noise infusion, as in the paper
+    truth: float  # with the true ranking, which no agency publishes
 
     @property
     def setting(self) -> tuple[object, ...]:
-        """What was done and where, besides the ranking."""
+        """Mechanism, parameters and cells, without the ranking."""
         return self.mechanism, self.alpha, self.epsilon, self.theta, self.stratum, self.cells
 
 
 @dataclass(frozen=True)
 class StrataCells:
-    """Which of the cells are in all, and in each stratum."""
+    """Indices of all cells and of the cells of each stratum."""
 
     stratum: NDArray[np.int8]
     members: tuple[NDArray[np.intp], ...]
 
     @classmethod
     def of(cls, stratum: NDArray[np.int8]) -> StrataCells:
-        """All, then stratum by stratum."""
+        """All cells, then each stratum."""
         some = (np.flatnonzero(stratum == position) for position in range(len(PARTS) - 1))
         return cls(stratum, (np.arange(len(stratum)), *some))
 
     def ranks(self, values: Floats | Int64s) -> list[Floats]:
-        """Ranks within all and within each stratum, less their mean; ties share theirs. Sorted once."""
+        """Centred ranks within all cells and within each stratum; ties share their mean rank. Sorted once."""
         order = np.argsort(values, kind="stable")
         tied, where, by_cell = values[order], self.stratum[order], np.empty(len(order))
-        found = []
+        ranks = []
         for position, members in enumerate(self.members):
             mine = where == position - 1 if position else slice(None)
             by_cell[order[mine]] = _shared(tied[mine])
-            found.append(by_cell[members])
-        return found
+            ranks.append(by_cell[members])
+        return ranks
 
 
 def _shared(tied: Floats | Int64s) -> Floats:
-    """Ranks of sorted values, less their mean."""
+    """Centred ranks of sorted values."""
     _, where, sizes = np.unique(tied, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(sizes) - (sizes + len(tied)) / 2)[where]
     return ranks
 
 
 def spearman(one: list[Floats], other: list[Floats]) -> Floats:
-    """Pearson's correlation of ranks less their mean; nan where all are tied or none are there."""
+    """Pearson's correlation of centred ranks; NaN where all are tied or there are none."""
 
     def dot(a: Floats, b: Floats) -> float:
-        return float(np.einsum("i,i", a, b))  # not a @ b: BLAS wakes threads for it
+        return float(np.einsum("i,i", a, b))  # not a @ b: BLAS would start threads
 
     pairs = [(dot(a, b), dot(a, a) * dot(b, b)) for a, b in zip(one, other, strict=True)]
     return np.array([product / scale**0.5 if scale > 0 else np.nan for product, scale in pairs])
@@ -97,11 +98,11 @@ def spearman(one: list[Floats], other: list[Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Cells to be ranked, with the orders of noise infusion and of the truth."""
+    """Cells to rank, with the reference ranks of noise infusion and of the truth."""
 
     number: int
     cells: str
-    kept: NDArray[np.intp]
+    cell_numbers: NDArray[np.intp]
     groups: StrataCells
     counts: Int64s
     largest: Int64s
@@ -109,20 +110,20 @@ class Ranking:
 
     @classmethod
     def of(cls, world: TabulatedFrame, number: int, cells: str) -> Ranking:
-        """Of all cells, or of those with establishments."""
+        """Over all cells, or over those with establishments."""
         workload, column = RANKED[number]
         table = world.of(workload)
-        kept = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
-        groups, counts = StrataCells.of(world.stratum[kept]), table.counts[kept, column]
-        references = groups.ranks(table.infused.values[kept, column]), groups.ranks(counts)
-        return cls(number, cells, kept, groups, counts, table.largest[kept, column], references)
+        cell_numbers = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
+        groups, counts = StrataCells.of(world.stratum[cell_numbers]), table.counts[cell_numbers, column]
+        references = groups.ranks(table.infused.values[cell_numbers, column]), groups.ranks(counts)
+        return cls(number, cells, cell_numbers, groups, counts, table.largest[cell_numbers, column], references)
 
     def correlations(self, world: TabulatedFrame, setting: MechanismSetting) -> Iterator[Correlation]:
-        """Of a mechanism, mean over trials. What it leaves out, it ranks without."""
+        """Mean correlations of a mechanism over trials. Truncated jobs are removed before ranking."""
         counts, trials = self.counts, TRIALS[self.cells]
         if setting.theta is not None:
             workload, column = RANKED[self.number]
-            counts = counts - world.removed(setting.theta, workload)[self.kept, column]
+            counts = counts - world.removed(setting.theta, workload)[self.cell_numbers, column]
         total = np.zeros((2, len(PARTS)))
         for trial in range(trials):
             stream = world.stream("ranking", self.number, self.cells, *setting[:4], trial)
@@ -141,19 +142,21 @@ class Ranking:
 
 
 def settings(grid: MechanismGrid) -> list[MechanismSetting]:
-    """Every mechanism at every pair it can serve. Ranking 2 is a single query: ε is not divided."""
-    found = [MechanismSetting(c.name, alpha, epsilon, None, made) for c, alpha, epsilon, made in grid.admissible(1)]
-    found += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
+    """Every mechanism at every admissible pair. Ranking 2 is a single query: ε is not divided."""
+    rows = [
+        MechanismSetting(c.name, alpha, epsilon, None, mechanism) for c, alpha, epsilon, mechanism in grid.admissible(1)
+    ]
+    rows += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
     for theta in grid.thetas:
-        found += [
+        rows += [
             MechanismSetting(TRUNCATED, None, epsilon, theta, Truncated(epsilon, theta, "printed"))
             for epsilon in grid.epsilons
         ]
-    return found
+    return rows
 
 
 def correlations(world: TabulatedFrame, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:
-    """Of both rankings. A mechanism is used for all at once: the tables of its distribution are large, and few are kept."""
+    """Both rankings, mechanism by mechanism: tables of distributions are large, and few are cached."""
     wanted = [Ranking.of(world, number, cells) for number in RANKED for cells in TRIALS]
     chosen = settings(grid)
     for done, setting in enumerate(chosen, 1):

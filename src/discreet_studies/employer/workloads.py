@@ -1,4 +1,4 @@
-"""The three workloads of 003, §10 on invented establishments, and what noise infusion makes of them."""
+"""The three workloads of Haney et al. 2017, §10 on synthetic establishments, with and without noise infusion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.synth.sectors import SECTORS
 from discreet.synth.workplaces.employers import Employers, employers
 from discreet.synth.workplaces.places import STRATA
 from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS
-from discreet_studies.employer.comparators.infusion import Infused, Infusion, mean_abs, sums
+from discreet_studies.employer.comparators.infusion import InfusedCounts, Infusion, mean_abs, sums
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 
 ALL = "all"
 PARTS = (ALL, *STRATA)
-TRIALS = 20  # 003, §10
+TRIALS = 20  # §10
 WORKER_CELLS = CELLS
 GRADUATE_WOMAN = CELLS - 1  # the last sex and the last education: Ranking 2
 GRADUATES = tuple(range(len(EDUCATIONS) - 1, CELLS, len(EDUCATIONS)))  # of both sexes
@@ -31,11 +31,11 @@ GRADUATES = tuple(range(len(EDUCATIONS) - 1, CELLS, len(EDUCATIONS)))  # of both
 
 @dataclass(frozen=True)
 class CellTable:
-    """Jobs (cells, worker cells), of each cell's largest establishment alone, and two looks at noise infusion."""
+    """Counts of jobs (cells, worker cells), of each cell's largest establishment, and noise infusion of them."""
 
     counts: Int64s
     largest: Int64s
-    infused: Infused  # one publication, for orders
+    infused: InfusedCounts  # one publication, for rankings
     infusion_error: Floats  # mean |infused − true| over trials
 
 
@@ -56,17 +56,17 @@ class TabulatedFrame:
 
     @cached_property
     def occupied(self) -> Bools:
-        """Cells with at least one establishment: public knowledge (003, §4.1)."""
+        """Cells with at least one establishment: public knowledge (§4.1)."""
         return np.bincount(self.frame.cell, minlength=self.frame.cells) > 0
 
     @cached_property
     def place(self) -> Int64s:
-        """Of each cell."""
+        """Place of each cell."""
         return np.arange(self.frame.cells) // (len(SECTORS) * len(OWNERSHIP))
 
     @cached_property
     def stratum(self) -> NDArray[np.int8]:
-        """Of each cell, by the people of its place."""
+        """Stratum of each cell, by population of its place."""
         return self.frame.stratum[self.place]
 
     @cached_property
@@ -76,21 +76,22 @@ class TabulatedFrame:
 
     @cached_property
     def groups(self) -> CellTable:
-        """Workloads 2 and 3: by sex × education. As single queries, or all at once."""
+        """Workloads 2 and 3: by sex × education, as single queries or all at once."""
         return self._table(3)
 
     @cached_property
     def largest_whole(self) -> Int64s:
-        """Of each cell the largest establishment with all its workers, beside every worker cell."""
-        found: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
-        return found
+        """The size of each cell's largest establishment, repeated for every worker cell."""
+        largest: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
+        return largest
 
     def of(self, workload: int) -> CellTable:
-        """1, 2 or 3."""
+        """The table of workload 1, 2 or 3."""
         return self.establishments if workload == 1 else self.groups
 
     def parts_of(self, workload: int) -> int:
-        """Into how many parts ε is divided: only workload 3 publishes all worker cells of an establishment."""
+        """The number of parts into which ε is divided: only workload 3 publishes all worker cells of an
+        establishment."""
         return WORKER_CELLS if workload == 3 else 1
 
     def removed(self, theta: int, workload: int) -> Int64s:
@@ -99,7 +100,7 @@ class TabulatedFrame:
         return sums(self._rows(workload)[large], self.frame.cell[large], self.frame.cells)
 
     def infused_with(self, infusion: Infusion, workload: int, trials: int) -> Floats:
-        """Mean |infused − true| (cells, worker cells) over trials, each with factors of its own."""
+        """Mean |infused − true| (cells, worker cells) over trials, each with fresh factors."""
         keys = [infusion_key(self.frame.seed, trial) for trial in range(trials)]
         return mean_abs(infusion, self._rows(workload), self.frame.cell, self.frame.cells, keys, _name(workload))
 
@@ -123,12 +124,12 @@ def _name(workload: int) -> str:
 
 
 def infusion_key(seed: int, trial: int) -> ReleaseKey:
-    """The key of one agency's factors."""
+    """The simulation key of one agency's factors."""
     return ReleaseKey.simulation(f"reproduce employer, infusion, seed {seed}, trial {trial}")
 
 
 def tabulated_frame(jobs: int, seed: int, infusion: Infusion, trials: int = TRIALS) -> TabulatedFrame:
-    """Invent establishments and their workers."""
+    """Generate synthetic establishments and their workers, and tabulate them."""
     frame = employers(jobs, seed)
     key = ReleaseKey.simulation(f"reproduce employer, seed {seed}")
     return TabulatedFrame(frame, frame.workers(0, len(frame)).astype(np.int64), key, infusion, trials)

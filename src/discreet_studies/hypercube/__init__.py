@@ -1,1 +1,1 @@
-"""Li & Krenzke, 002: the bottom-up hypercube, its tables made again."""
+"""Reproduction of Li & Krenzke (2020): the bottom-up hypercube and its tables."""

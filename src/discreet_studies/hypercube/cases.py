@@ -1,4 +1,5 @@
-"""Cases as 002, §4 may have had them: it says how many, and in how many cells, not how they are spread."""
+"""Plausible survey cases for Li & Krenzke 2020, §4, which reports how many cases and cells, but not their
+distribution."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from discreet.synth.occupational.occupations import SurveyDesign, cells_of, samp
 from discreet.synth.occupational.requirements import PAPER, PAPER_ROWS, Requirement
 from discreet_studies.hypercube.simulation import MARGINS, RakedRuns, rake_only
 
-MOST_RUNS = 200  # on each other set of cases
+MOST_RUNS = 200  # on each further set of cases
 MAIN = "levels as 1, 1/2, 1/3, …"
-SPREADS = (  # label; each level this much as common as the one before; whether the variables are independent
+SPREADS = (  # label; frequency of each level relative to the one before; whether the variables are independent
     ("levels equally common", 1.0, False),
     ("each level 1/2 as common", 0.5, False),
     ("each level 1/4 as common", 0.25, False),
@@ -25,21 +26,21 @@ SPREADS = (  # label; each level this much as common as the one before; whether 
 
 
 def counts(seed: int, requirements: tuple[Requirement, ...] = PAPER) -> Floats:
-    """The cube of the invented survey of 182 quotes."""
+    """The cube of the synthetic survey of 182 quotes."""
     design, names = SurveyDesign(PAPER_ROWS, seed, requirements), [one.name for one in requirements]
     codes = np.concatenate([block.codes for block in sample(design, 0)], axis=1)
     return np.bincount(cells_of(design, names, codes), minlength=prod(design.shape(names))).astype(np.float64)
 
 
 def requirements_like(factor: float, independent: bool) -> tuple[Requirement, ...]:
-    """The ten requirements, each level this much as common as the one before."""
+    """The ten requirements, with each level `factor` times as common as the one before."""
     spread = [replace(one, shares=tuple(factor**level for level in range(one.levels))) for one in PAPER]
     return tuple(replace(one, skill=0.0, strain=0.0) if independent else one for one in spread)
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """A set of cases, and its raking."""
+    """A set of cases and its raked runs."""
 
     label: str
     seed: int
@@ -48,13 +49,13 @@ class Cases:
 
 
 def others(seed: int) -> list[tuple[str, int, tuple[Requirement, ...]]]:
-    """Other sets: the same distribution again, flatter and steeper ones, and variables that know nothing of each other."""
+    """Further sets: another sample of the same distribution, flatter and steeper ones, and independent variables."""
     more = [(label, seed, requirements_like(factor, independent)) for label, factor, independent in SPREADS]
     return [(MAIN, seed + 1, PAPER), *more]
 
 
 def raked_cases(label: str, seed: int, requirements: tuple[Requirement, ...], runs: int, noise: int) -> Cases:
-    """The same seed of noise for every set."""
+    """Rake a set of cases, with the same noise seed for every set."""
     cube = counts(seed, requirements)
     smallest = int(min(margin.add_up(cube).min() for margin in MARGINS))
     return Cases(label, seed, smallest, rake_only(cube, min(runs, MOST_RUNS), noise))

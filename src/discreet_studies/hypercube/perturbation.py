@@ -1,4 +1,5 @@
-"""Table 2 of 002 and its δ: exact probabilities, and every output of the mechanism compared one by one."""
+"""Table 2 of Li & Krenzke 2020 and its δ: exact probabilities, and the exact privacy loss by enumeration of all
+outputs."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from discreet_studies.hypercube import printed
 TABLE_2 = DiscreteLaplace(Fraction(2), cap=7)
 EVALUATED = DiscreteLaplace(Fraction(7), cap=1)  # §4
 SHIFTS = (1, 2, 3)
-DIGITS = 40  # of a ball, before it is rounded: the printed digits are far from a tie
+DIGITS = 40  # of the interval midpoint before rounding: the printed digits are far from a tie
 
 
 def probability(distribution: DiscreteLaplace, k: int) -> arb:
-    """P(K = k), one sign alone."""
+    """P(K = k), for one sign."""
     with ctx.workprec(BITS):
         beyond = distribution.tail(abs(k) + 1) if distribution.cap is None or abs(k) < distribution.cap else arb(0)
         return 1 - distribution.tail(1) if k == 0 else (distribution.tail(abs(k)) - beyond) / 2
 
 
 def rounded(value: arb, like: str) -> str:
-    """With as many decimals as a printed number."""
+    """Rounded to as many decimals as a printed number."""
     exact = Decimal(value.mid().str(DIGITS, radius=False))
     return f"{exact.quantize(Decimal(like)):f}"
 
@@ -43,7 +44,7 @@ class PrintedProbability:
 
     @property
     def ours(self) -> str:
-        """To the printed digits."""
+        """Our value, to the printed digits."""
         return rounded(self.exact, self.printed)
 
     @property
@@ -52,24 +53,27 @@ class PrintedProbability:
 
 
 def table2() -> tuple[PrintedProbability, ...]:
-    """From 0 to the cap."""
-    return tuple(PrintedProbability(k, said, probability(TABLE_2, k)) for k, said in enumerate(printed.TABLE_2))
+    """The rows from 0 to the cap."""
+    return tuple(PrintedProbability(k, text, probability(TABLE_2, k)) for k, text in enumerate(printed.TABLE_2))
 
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """A change of records: the loss ε that is allowed, the least δ by going over all outputs, and a formula's δ."""
+    """For one change of records: the loss ε allowed, the least δ by enumeration of all outputs, and the δ of a
+    formula."""
 
     change: str
     epsilon: Fraction
-    found: arb
+    by_enumeration: arb
     formula: str
-    stated: arb
+    by_formula: arb
 
     @property
     def equal(self) -> bool:
-        """Whether the balls meet, each narrower than 10⁻⁵⁰."""
-        return bool(self.found.overlaps(self.stated)) and max(self.found.rad(), self.stated.rad()) < arb("1e-50")
+        """Whether both intervals overlap, each narrower than 10⁻⁵⁰."""
+        return bool(self.by_enumeration.overlaps(self.by_formula)) and max(
+            self.by_enumeration.rad(), self.by_formula.rad()
+        ) < arb("1e-50")
 
 
 def losses(distribution: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:
@@ -97,9 +101,9 @@ def losses(distribution: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:
 
 
 def hockey_stick(distribution: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> arb:
-    """Σ (P(o) − e^(times·rate)·Q(o))⁺ over all outputs o of cells whose counts Q has moved by these shifts.
+    """Σ (P(o) − e^(times·rate)·Q(o))⁺ over all outputs o, where Q has the cells' counts shifted by these amounts.
 
-    P(o) = a^p/Z with a whole p, so signs are decided in whole numbers, and no rounding comes near them.
+    P(o) = a^p/Z with an integer p, so signs are determined in integer arithmetic, without rounding.
     """
     with ctx.workprec(BITS):
         a = (-ball(distribution.rate)).exp()
@@ -123,8 +127,8 @@ def _cap(distribution: DiscreteLaplace) -> int:
 
 
 @dataclass(frozen=True)
-class Chance:
-    """§4 at ε = 7 and cap 1: how often a cell changes, and the variance; they are one number."""
+class EvaluationNoise:
+    """§4 at ε = 7 and cap 1: the probability that a cell changes and the noise variance, which are equal."""
 
     change: arb
     variance: float
@@ -133,15 +137,15 @@ class Chance:
 
     @property
     def changed(self) -> float:
-        """Cells of the cube that change, in expectation."""
+        """Expected number of cells of the cube that change."""
         return self.cells * float(self.change)
 
     @property
     def margins_unchanged(self) -> float:
-        """That all cells of all one-way tables would stay as they are under the same noise."""
+        """Probability that all cells of all one-way tables stay unchanged under the same noise."""
         return float(1 - self.change) ** sum(printed.SHAPE)
 
 
-def chance(cells: int) -> Chance:
+def chance(cells: int) -> EvaluationNoise:
     """E K² = P(K = ±1), since |K| ≤ 1."""
-    return Chance(EVALUATED.tail(1), EVALUATED.variance(), EVALUATED.delta(), cells)
+    return EvaluationNoise(EVALUATED.tail(1), EVALUATED.variance(), EVALUATED.delta(), cells)

@@ -1,4 +1,4 @@
-"""What 002 prints: the numbers that ours stand beside."""
+"""The numbers printed in Li & Krenzke 2020."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PrintedRecord:
 
 
 class PrintedVariances(NamedTuple):
-    """A row of Table 4: noise without and with calibration in tables of so many variables."""
+    """A row of Table 4: noise without and with calibration, by number of variables of the table."""
 
     dimension: str
     without: str

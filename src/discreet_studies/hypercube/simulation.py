@@ -1,7 +1,7 @@
-"""Table 4 of 002: a cube of 182 cases perturbed and calibrated again and again (002, §4).
+"""Table 4 of Li & Krenzke 2020: repeated perturbation and calibration of a cube of 182 cases (§4).
 
-Without calibration the noise is that of the drawn cube. With it, it is the calibrated cube less the true one. Each run
-gives one sample variance a dimension; the paper averages them over the runs that converged.
+Without calibration the noise is the one drawn for the cube; with calibration it is the calibrated cube minus the true
+one. Each run gives one sample variance per dimension; the paper averages them over the runs that converged.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from discreet_studies.hypercube.printed import CONVERGED, CYCLES, RUNS, SHAPE
 
 
 @dataclass(frozen=True)
-class Pooled:
-    """Every axis gets one more code, the sum of the others: the cells of the larger cube are those of all tables. Those
-    of a table of d axes have d codes that are no sums."""
+class PooledTables:
+    """All marginal tables of a cube at once: every axis gets one more code, the sum of the others. The cells of a table
+    of d axes have d codes that are not sums."""
 
     shape: tuple[int, ...]
 
     @cached_property
     def dimension(self) -> NDArray[np.uint8]:
-        """Of the table that each cell of the larger cube belongs to."""
-        found = np.zeros(1, np.uint8)
+        """The dimension of the table that each cell of the extended cube belongs to."""
+        dimension = np.zeros(1, np.uint8)
         for size in self.shape:
-            found = np.add.outer(found, np.append(np.ones(size, np.uint8), np.uint8(0))).reshape(-1)
-        return found
+            dimension = np.add.outer(dimension, np.append(np.ones(size, np.uint8), np.uint8(0))).reshape(-1)
+        return dimension
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
-        """Of all tables of 0, 1, … axes."""
+        """Number of cells of all tables of 0, 1, … axes."""
         return np.bincount(self.dimension)
 
     def all_tables(self, noise: Floats) -> Floats:
-        """The larger cube."""
+        """The extended cube."""
         values, inner = noise.reshape(-1), 1
-        for place in reversed(range(len(self.shape))):  # the last axis first: the long loops come last, and are flat
+        for place in reversed(range(len(self.shape))):  # the last axis first, so that the longest loops are contiguous
             outer, size = prod(self.shape[:place]), self.shape[place]
             wider = np.empty((outer, size + 1, inner))
             _with_sums(values.reshape(outer, size, inner), wider)
@@ -65,14 +65,14 @@ class Pooled:
         squares = np.zeros(len(self.shape) + 1)
         _add_squares(values, self.dimension, squares)
         tables = np.array([comb(len(self.shape), d) for d in range(len(squares))])
-        sums = tables * values[-1]  # every table adds up to the cube's total, the last cell of all
-        found: Floats = (squares - sums**2 / self.cells)[1:] / (self.cells[1:] - 1)
-        return found
+        sums = tables * values[-1]  # every table sums to the cube's total, which is the last cell
+        variances: Floats = (squares - sums**2 / self.cells)[1:] / (self.cells[1:] - 1)
+        return variances
 
 
 @compiled
 def _with_sums(values: Floats, wider: Floats) -> None:
-    """The middle axis, and its sum behind it."""
+    """Append its sum to the middle axis."""
     outer, size, inner = values.shape
     for i in range(outer):
         wider[i, size] = 0.0
@@ -92,21 +92,21 @@ Flags = NDArray[np.bool_]
 
 TOLERANCES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5)
 SHARE = CONVERGED / RUNS  # 22.4%
-CONTROL = DiscreteLaplace(Fraction(1))  # noise of each control, where controls are perturbed
-RAKING = RakingOptions(tolerance=1e-3, cycles=CYCLES)  # to controls that were perturbed and reconciled
-PATIENCE, PATIENT_RUNS = (CYCLES, 30, 100, 300), 100  # cycles, and runs that are given so many
-POOLED = Pooled(SHAPE)
+CONTROL = DiscreteLaplace(Fraction(1))  # noise of each control total, where these are perturbed
+RAKING = RakingOptions(tolerance=1e-3, cycles=CYCLES)  # to control totals that were perturbed and reconciled
+PATIENCE, PATIENT_RUNS = (CYCLES, 30, 100, 300), 100  # cycle limits, and the number of runs that are continued
+POOLED = PooledTables(SHAPE)
 MARGINS = tuple(Margin.over(SHAPE, [place]) for place in range(len(SHAPE)))
 CELLS = int(np.prod(SHAPE))
 
 
 def stream(purpose: str) -> Stream:
-    """Noise of the study, always the same: a simulation key."""
+    """Noise of the study, from a fixed simulation key."""
     return ReleaseKey.simulation("reproduce hypercube").stream("reproduce", "hypercube", b"", purpose)
 
 
-def noises(runs: int, seed: int) -> Iterator[Floats]:
-    """The noise of all cells, run after run."""
+def noise_runs(runs: int, seed: int) -> Iterator[Floats]:
+    """The noise of all cells, run by run."""
     source = stream(f"cube, seed {seed}")
     for run in range(runs):
         yield EVALUATED.draw(source, run * CELLS, CELLS).astype(np.float64)
@@ -114,7 +114,7 @@ def noises(runs: int, seed: int) -> Iterator[Floats]:
 
 @dataclass(frozen=True, eq=False)
 class RakedRuns:
-    """A way of raking, run by run: variances by dimension without and with it, and how far it came in ten cycles."""
+    """Results of raking, run by run: variances by dimension without and with it, and the gap left after ten cycles."""
 
     before: Floats  # run × dimension
     after: Floats
@@ -126,97 +126,98 @@ class RakedRuns:
         return len(self.gap)
 
     def converged(self, tolerance: float) -> Flags:
-        """Which runs meet every margin to the tolerance."""
+        """Which runs meet every margin within the tolerance."""
         return np.asarray(self.gap <= tolerance)
 
     def share(self, tolerance: float) -> float:
         return float(np.mean(self.converged(tolerance)))
 
     @property
-    def reading(self) -> float:
-        """The tolerance at which the share of the paper converges: the gap of the last of 224 in 1,000 runs."""
+    def paper_share_tolerance(self) -> float:
+        """The tolerance at which the paper's share of runs converges: the 224th smallest gap in 1,000 runs."""
         return float(np.sort(self.gap)[max(round(SHARE * self.runs), 1) - 1])
 
     @property
     def blocked(self) -> Flags:
-        """Runs with a perturbed margin of zero or less that ought to be positive."""
+        """Runs with a perturbed margin of zero or less where the true one is positive."""
         return np.asarray(self.least <= 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Estimated:
+class MeanEstimate:
     """Means over runs by dimension, and their standard errors."""
 
     mean: Floats
     error: Floats
 
     @classmethod
-    def of(cls, values: Floats, chosen: Flags | None = None) -> Estimated:
-        """Not numbers where fewer than two runs are left."""
-        kept = values if chosen is None else values[chosen]
-        if len(kept) < 2:
+    def of(cls, values: Floats, chosen: Flags | None = None) -> MeanEstimate:
+        """NaN where fewer than two runs are selected."""
+        selected = values if chosen is None else values[chosen]
+        if len(selected) < 2:
             nothing = np.full(values.shape[1], np.nan)
             return cls(nothing, nothing)
-        return cls(kept.mean(axis=0), kept.std(axis=0, ddof=1) / np.sqrt(len(kept)))
+        return cls(selected.mean(axis=0), selected.std(axis=0, ddof=1) / np.sqrt(len(selected)))
 
     def z(self, expected: Floats) -> Floats:
-        """Standard errors away from what was expected; 0 where neither has any noise."""
+        """Difference from the expectation in standard errors; 0 where there is no noise."""
         apart = self.mean - expected
         return np.divide(apart, self.error, out=np.zeros_like(apart), where=self.error > 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
-    """All runs on one set of cases."""
+class CalibratedRuns:
+    """All calibrations of all runs on one set of cases."""
 
     cube: Floats
     raked: RakedRuns  # to exact margins, negative cells kept: the paper's
     clipped: RakedRuns  # the same, negative cells set to 0 first
     least_squares: Floats  # to exact margins; run × dimension
-    noisy: Floats  # least squares to margins with noise of their own
-    noisy_raked: Floats  # raked to those reconciled; least squares where that fails
-    noisy_met: Flags  # where it does not fail
+    noisy: Floats  # least squares to perturbed margins
+    noisy_raked: Floats  # raked to the reconciled margins; least squares where raking fails
+    noisy_met: Flags  # where raking does not fail
 
     @property
     def smallest(self) -> int:
         """Cases in the smallest cell of the true margins."""
         return int(min(margin.add_up(self.cube).min() for margin in MARGINS))
 
-    def beside_closed(
+    def with_closed_forms(
         self, exact: Iterable[Reduction], noisy: Iterable[Reduction]
     ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """What has an expectation in closed form, run × dimension: no calibration, exact controls, perturbed ones."""
+        """Run × dimension variances with their closed-form expectations: no calibration, exact controls, perturbed
+        controls."""
         exact = list(exact)
         return (
-            (self.raked.before, befores(exact)),
-            (self.least_squares, afters(exact)),
-            (self.noisy, afters(noisy)),
+            (self.raked.before, variances_before(exact)),
+            (self.least_squares, variances_after(exact)),
+            (self.noisy, variances_after(noisy)),
         )
 
-    def least_squares_where(self, tolerance: float) -> Estimated:
-        """Least squares over the runs whose raking meets a tolerance: they have less noise than others."""
-        return Estimated.of(self.least_squares, self.raked.converged(tolerance))
+    def least_squares_where(self, tolerance: float) -> MeanEstimate:
+        """Least squares over the runs whose raking meets a tolerance, which have less noise than others."""
+        return MeanEstimate.of(self.least_squares, self.raked.converged(tolerance))
 
 
-def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated:
-    """All calibrations of the same noise."""
+def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> CalibratedRuns:
+    """Apply every calibration to the same noise."""
     targets = [margin.add_up(cube) for margin in MARGINS]
     variance = EVALUATED.variance()
     plain, clipped = _Raker(cube, targets), _Raker(cube, targets)
     fitted, noisy, reconciled, met = [], [], [], []
-    for run, noise in enumerate(noises(runs, seed)):
-        seen = cube + noise
-        plain.add(seen)
-        clipped.add(np.maximum(seen, 0))
-        best = fit(seen, MARGINS, targets, [0.0] * len(MARGINS), variance=variance)
+    for run, noise in enumerate(noise_runs(runs, seed)):
+        perturbed = cube + noise
+        plain.add(perturbed)
+        clipped.add(np.maximum(perturbed, 0))
+        best = fit(perturbed, MARGINS, targets, [0.0] * len(MARGINS), variance=variance)
         fitted.append(POOLED.variances(best.values - cube))
         controls = _perturbed(targets, run, seed)
-        noisy.append(POOLED.variances(calibrate(seen, controls, variance).values - cube))
-        made = calibrate(seen, controls, variance, RAKING)
-        reconciled.append(POOLED.variances(made.values - cube))
-        met.append(made.raked)
+        noisy.append(POOLED.variances(calibrate(perturbed, controls, variance).values - cube))
+        raked = calibrate(perturbed, controls, variance, RAKING)
+        reconciled.append(POOLED.variances(raked.values - cube))
+        met.append(raked.raked)
         observe("runs", run + 1, runs)
-    return Simulated(
+    return CalibratedRuns(
         cube=cube,
         raked=plain.done(),
         clipped=clipped.done(),
@@ -230,34 +231,34 @@ def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated
 def rake_only(cube: Floats, runs: int, seed: int) -> RakedRuns:
     """The paper's raking alone."""
     raker = _Raker(cube, [margin.add_up(cube) for margin in MARGINS])
-    for noise in noises(runs, seed):
+    for noise in noise_runs(runs, seed):
         raker.add(cube + noise)
     return raker.done()
 
 
 @dataclass(frozen=True, eq=False)
-class Longer:
-    """Raking with patience: the cycles that each run needs, 0 where the limit is not enough."""
+class CyclesNeeded:
+    """The number of cycles that each run needs to converge; 0 where the limit does not suffice."""
 
     cycles: NDArray[np.int64]
 
     def share(self, within: int) -> float:
-        """Of the runs that converge within so many cycles."""
+        """The share of runs that converge within this number of cycles."""
         return float(np.mean((self.cycles > 0) & (self.cycles <= within)))
 
 
-def longer(cube: Floats, runs: int, seed: int) -> Longer:
-    """The first runs again, until they meet the tightest tolerance."""
+def cycles_needed(cube: Floats, runs: int, seed: int) -> CyclesNeeded:
+    """Continue the first runs until they meet the tightest tolerance."""
     targets = [margin.add_up(cube) for margin in MARGINS]
-    found = []
-    for noise in noises(min(runs, PATIENT_RUNS), seed):
+    cycles = []
+    for noise in noise_runs(min(runs, PATIENT_RUNS), seed):
         done = rake(cube + noise, MARGINS, targets, tolerance=TOLERANCES[0], cycles=PATIENCE[-1])
-        found.append(done.cycles if done.converged else 0)
-    return Longer(np.array(found))
+        cycles.append(done.cycles if done.converged else 0)
+    return CyclesNeeded(np.array(cycles))
 
 
 class _Raker:
-    """Rakes cube after cube, always ten cycles: a tolerance is asked for afterwards."""
+    """Rakes cubes, always ten cycles: the tolerance is applied afterwards."""
 
     def __init__(self, cube: Floats, targets: list[Floats]) -> None:
         self._cube, self._targets = cube, targets
@@ -274,7 +275,7 @@ class _Raker:
 
 
 def _perturbed(targets: list[Floats], run: int, seed: int) -> list[ControlTotals]:
-    """Each margin with noise of its own."""
+    """Each margin with its own noise."""
     source, first = stream(f"controls, seed {seed}"), run * sum(SHAPE)
     controls = []
     for margin, target in zip(MARGINS, targets, strict=True):
@@ -285,16 +286,16 @@ def _perturbed(targets: list[Floats], run: int, seed: int) -> list[ControlTotals
 
 
 def expected(control: float) -> tuple[Reduction, ...]:
-    """In closed form, by dimension: one-way controls with this noise variance, 0 if exact."""
+    """Closed form, by dimension: one-way controls with this noise variance, 0 if exact."""
     known = [KnownMargin((place,), control) for place in range(len(SHAPE))]
     return tuple(reduction(SHAPE, EVALUATED.variance(), known, d) for d in range(1, len(SHAPE) + 1))
 
 
-def befores(closed: Iterable[Reduction]) -> Floats:
-    """In closed form, without calibration."""
+def variances_before(closed: Iterable[Reduction]) -> Floats:
+    """Closed-form variances without calibration."""
     return np.array([one.spread_before for one in closed])
 
 
-def afters(closed: Iterable[Reduction]) -> Floats:
-    """In closed form, with it."""
+def variances_after(closed: Iterable[Reduction]) -> Floats:
+    """Closed-form variances with calibration."""
     return np.array([one.spread_after for one in closed])

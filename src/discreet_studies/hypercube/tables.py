@@ -8,21 +8,21 @@ from discreet.privacy.exact import format_exact
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import Cases
 from discreet_studies.hypercube.records import average
-from discreet_studies.hypercube.simulation import PATIENCE, TOLERANCES, Estimated
+from discreet_studies.hypercube.simulation import PATIENCE, TOLERANCES, MeanEstimate
 from discreet_studies.hypercube.study import HypercubeStudy
-from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at_tolerances
+from discreet_studies.hypercube.tolerance_search import at_every_tolerance, at_paper_share
 from discreet_studies.texts import number
 
 Row = dict[str, object]
 
 
 def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
-    """By the name of the table."""
+    """Rows by table name."""
     mod, chance = f"mod w̄, w̄ = {format_exact(average())}", study.chance
     residues = [
         {f"total {mod}": one.residue(average()), f"W {mod}": one.record.total % average()} for one in study.records
     ]
-    shares = f"converged at {TOLERANCES[0]:g}, of {len(study.longer.cycles)} runs"
+    shares = f"converged at {TOLERANCES[0]:g}, of {len(study.cycles_needed.cycles)} runs"
     implied = f"{float(printed.CHANCE) * chance.cells:,.0f} (implied)"
     return {
         "table-1": study.records,
@@ -33,7 +33,11 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
             for one in reversed(study.table2)
         ],
         "delta": [
-            {"one": one, "found": one.found.str(8, radius=False), "stated": one.stated.str(8, radius=False)}
+            {
+                "one": one,
+                "enumerated": one.by_enumeration.str(8, radius=False),
+                "by_formula": one.by_formula.str(8, radius=False),
+            }
             for one in study.losses
         ],
         "noise-of-the-evaluation": [
@@ -49,30 +53,30 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
         **_table4(study),
         "tolerances": _tolerances(study),
         "cases": [_case(one) for one in study.cases],
-        "cycles": [{"cycles": cycles, "shares": {shares: study.longer.share(cycles)}} for cycles in PATIENCE],
+        "cycles": [{"cycles": cycles, "shares": {shares: study.cycles_needed.share(cycles)}} for cycles in PATIENCE],
     }
 
 
 def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
-    """Tables with a row for each dimension: published, raked, least squares; all runs against closed forms; negative
-    cells set to 0 before anything else; controls that are perturbed too."""
-    made = study.simulated
-    raked, best, cut = as_in_the_paper(made.raked), Estimated.of(made.least_squares), made.clipped
-    same = made.least_squares_where(raked.tolerance)
-    closed = [(Estimated.of(values), form) for values, form in made.beside_closed(study.exact, study.noisy)]
-    noisy, met = Estimated.of(made.noisy), made.noisy_met
-    alone, reconciled = Estimated.of(made.noisy, met), Estimated.of(made.noisy_raked, met)
+    """Tables with one row per dimension: published, raked, least squares; all runs against closed forms; negative cells
+    clipped to 0 first; perturbed controls."""
+    simulated = study.simulated
+    raked, best, cut = at_paper_share(simulated.raked), MeanEstimate.of(simulated.least_squares), simulated.clipped
+    same = simulated.least_squares_where(raked.tolerance)
+    closed = [(MeanEstimate.of(values), form) for values, form in simulated.with_closed_forms(study.exact, study.noisy)]
+    noisy, met = MeanEstimate.of(simulated.noisy), simulated.noisy_met
+    alone, reconciled = MeanEstimate.of(simulated.noisy, met), MeanEstimate.of(simulated.noisy_raked, met)
     names = ("no calibration", "least squares, exact controls", "least squares, controls at ε = 1")
-    found: dict[str, list[Row]] = {"table-4": [], "unconditional": [], "clipping": [], "controls": []}
+    rows: dict[str, list[Row]] = {"table-4": [], "unconditional": [], "clipping": [], "controls": []}
     for i, theirs in enumerate(printed.TABLE_4):
         form, before, after = study.exact[i], raked.before.mean[i], raked.after.mean[i]
         every = {"printed": theirs, "closed": form, "before": before, "after": after}
-        found["table-4"].append(
+        rows["table-4"].append(
             every
             | {"same": same.mean[i], "raked": reduced(before, after), "best": reduced(before, same.mean[i])}
             | {"least_squares": best.mean[i], "reduction": reduced(form.spread_before, form.spread_after)}
         )
-        found["unconditional"].append(
+        rows["unconditional"].append(
             {
                 "cells": {
                     f"{name}: {part}": text
@@ -86,14 +90,14 @@ def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
             }
         )
         clipped = {"clipped_before": cut.before.mean(axis=0)[i], "clipped_after": cut.after.mean(axis=0)[i]}
-        found["clipping"].append(every | clipped)
+        rows["clipping"].append(every | clipped)
         ours = {"best": noisy.mean[i], "raked": reconciled.mean[i], "alone": alone.mean[i]}
-        found["controls"].append(every | ours | {"noisy": study.noisy[i]})
-    return found
+        rows["controls"].append(every | ours | {"noisy": study.noisy[i]})
+    return rows
 
 
 def _tolerances(study: HypercubeStudy) -> list[Row]:
-    """What each rule of convergence makes of the same runs; the paper's last."""
+    """Results of each convergence tolerance for the same runs; the paper's last."""
 
     def row(before: Iterable[object], after: Iterable[object], **others: object) -> Row:
         columns = [f"without, dimension {d}" for d in (1, 2, 3, 4)] + [f"with, dimension {d}" for d in (2, 3, 4, 5)]
@@ -108,7 +112,7 @@ def _tolerances(study: HypercubeStudy) -> list[Row]:
             share=one.share,
             distance="–" if one.distance is None else f"{one.distance:.3f}",
         )
-        for one in at_tolerances(study.simulated.raked)
+        for one in at_every_tolerance(study.simulated.raked)
     ]
     runs = f"{printed.CONVERGED} of {printed.RUNS:,}"
     theirs = row(
@@ -123,18 +127,18 @@ def _tolerances(study: HypercubeStudy) -> list[Row]:
 
 
 def _case(one: Cases) -> Row:
-    """The same noise on other cases."""
-    made = one.raked
+    """The same noise on another set of cases."""
+    raked = one.raked
     return {
         "one": one,
-        "made": made,
-        "like": as_in_the_paper(made),
-        "stuck": int((made.blocked & made.converged(TOLERANCES[-1])).sum()),
-        "blocked": int(made.blocked.sum()),
-        "shares": {f"converged at {tolerance:g}": made.share(tolerance) for tolerance in TOLERANCES},
+        "raked": raked,
+        "like": at_paper_share(raked),
+        "stuck": int((raked.blocked & raked.converged(TOLERANCES[-1])).sum()),
+        "blocked": int(raked.blocked.sum()),
+        "shares": {f"converged at {tolerance:g}": raked.share(tolerance) for tolerance in TOLERANCES},
     }
 
 
 def reduced(before: float, after: float) -> float | None:
-    """By how much."""
+    """Relative reduction."""
     return 1 - after / before if before else None

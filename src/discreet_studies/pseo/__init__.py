@@ -1,1 +1,1 @@
-"""Accuracy of percentiles and flows of PSEO on invented graduates (000, 001)."""
+"""Accuracy of PSEO percentiles and flows on synthetic graduates (PSEO Technical Appendices)."""

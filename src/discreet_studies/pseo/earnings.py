@@ -1,6 +1,7 @@
-"""Published percentiles beside the truth: PSEO's rule, ours, and the smooth-sensitivity percentile.
+"""Published percentiles compared with the truth: PSEO's rule, ours, and the smooth-sensitivity percentile.
 
-For simulations on invented records: it holds the records' exact percentiles, so it is as confidential as they are.
+For simulations on synthetic records: it holds the exact percentiles of the records, so it is as confidential as they
+are.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from discreet.publish.parquet import table_of
 from discreet.synth import graduates
 from discreet_studies.pseo.smooth import SmoothPercentiles
 
-SMOOTH_SHARE = Fraction(13, 20)  # of ε for the sensitivity: about the best on the synthetic graduates, in its favour
+SMOOTH_SHARE = Fraction(
+    13, 20
+)  # share of ε for the sensitivity: about the best value for these synthetic data, which favours the method
 
 
 @dataclass(frozen=True)
 class GraduateCells:
-    """Exact values of many cells: sorted within a cell, one cell after the other."""
+    """Exact values of many cells, concatenated, sorted within each cell."""
 
     values: Int64s
     start: Int64s  # of each cell in `values`, and the end
@@ -50,7 +53,7 @@ class GraduateCells:
         return out
 
     def noise_free(self, points: tuple[Fraction, ...]) -> Floats:
-        """The percentiles of the exact histograms, by Eq. 4: what the limits are about."""
+        """The percentiles of the exact histograms, by Eq. 4: the estimand of the confidence limits."""
         return percentiles(self.histograms, self.bins, points)
 
 
@@ -64,7 +67,7 @@ def cells_of(values: Int64s, cells: Int64s, count: int, bins: Bins) -> GraduateC
 
 @dataclass(frozen=True)
 class Trial:
-    """One draw of the noise: what would be published by PSEO's rule and by ours, from the same histograms."""
+    """One draw of the noise: publications by PSEO's rule and by ours, from the same histograms."""
 
     pseo: Summary
     shrunk: Summary
@@ -78,18 +81,18 @@ def trial(
     rate: Fraction,
     key: ReleaseKey,
 ) -> Trial:
-    """Protect every cell's histogram and publish it both ways."""
+    """Add noise to every cell's histogram and publish it by both rules."""
     stream = key.stream("evaluate", "earnings", b"", f"histogram/{rate}")
     noise = DiscreteLaplace(rate).draw(stream, 0, cells.histograms.size)
     noisy = cells.histograms + noise.reshape(cells.histograms.shape)
-    asked = SummaryParameters(cells.bins, points, minimum, rate)
+    question = SummaryParameters(cells.bins, points, minimum, rate)
     ones, nothing = np.ones(len(noisy), np.int64), np.zeros(len(noisy), np.bool_)
     guess = estimate(noisy, families, float(rate), cells.bins, points)
-    return Trial(summarise(noisy, asked, ones, nothing), summarise(noisy, asked, ones, nothing, guess))
+    return Trial(summarise(noisy, question, ones, nothing), summarise(noisy, question, ones, nothing, guess))
 
 
 def smooth(cells: GraduateCells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
-    """The smooth-sensitivity percentiles of the same cells, for the same ε."""
+    """Smooth-sensitivity percentiles of the same cells at the same ε."""
     lower, upper = cells.bins.edges[0], cells.bins.edges[-1]
     mechanism = SmoothPercentiles(points, lower, upper, epsilon, SMOOTH_SHARE)
     clamped = np.clip(cells.values, lower, upper)
@@ -102,10 +105,10 @@ LEAST = 10_000  # yearly earnings of the sample
 
 
 def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[GraduateCells, list[Int64s]]:
-    """Invent an agency in `folder`; its cells in PSEO's bins, and the families that they lie in, the widest first."""
+    """Generate a synthetic agency in `folder`; its cells in PSEO's bins, and their families, the widest first."""
     graduates(folder, rows, seed)
     table = table_of(folder / "graduates.parquet")
-    table = table.filter(pc.greater_equal(table["earnings"], LEAST))  # leaves out the nulls, too
+    table = table.filter(pc.greater_equal(table["earnings"], LEAST))  # also drops nulls
     table = table.append_column("cip4", pc.utf8_slice_codeunits(table["cipcode"], 0, 5))
     table = table.select([*CELL, "earnings"]).drop_null()
     coded = {name: table[name].combine_chunks().dictionary_encode() for name in CELL}
@@ -113,14 +116,15 @@ def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[GraduateCells, 
     count = int(cell.max()) + 1
     families = []
     for names in FAMILIES:
-        found = np.zeros(count, np.int64)
-        found[cell] = _numbers(coded, names)
-        families.append(found)
+        family = np.zeros(count, np.int64)
+        family[cell] = _numbers(coded, names)
+        families.append(family)
     return cells_of(table["earnings"].to_numpy().astype(np.int64), cell, count, PSEO), families
 
 
 def _numbers(coded: dict[str, pa.DictionaryArray], names: tuple[str, ...]) -> Int64s:
-    """One number for each combination that occurs: these are invented records, nothing is published."""
+    """One number per combination that occurs; acceptable here because the records are synthetic and nothing is
+    published."""
     out = np.zeros(len(coded[names[0]]), np.int64)
     for name in names:
         out = out * len(coded[name].dictionary) + coded[name].indices.to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""The comparison of rules for flows as a table for programs, tables for readers, and a picture."""
+"""The comparison of correction rules for flows as CSV, Markdown tables and a chart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import altair as alt
 from discreet.privacy.exact import format_exact
 from discreet.report.blocks import as_csv as csv_text
 from discreet.report.plots import chart, titled
-from discreet_studies.charts import Point, dashed
+from discreet_studies.charts import Point, dash_of
 from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, FlowScore, FlowStudy, study
 
 COLOURS = {RAW: "#000000", "published": "#0072B2", "projection": "#D55E00", "quantiles": "#009E73"}
@@ -22,24 +22,24 @@ EPSILONS = (Fraction(1, 2), Fraction(3, 2), Fraction(3))
 PANELS = ("bias", "rmse", "ratio")
 CONTROL_NAMES = {
     "public": "as published",
-    "blurred": "jobs and employment wrong by a lognormal factor of σ = 1",
-    "none": "all 1: they say nothing",
+    "blurred": "jobs and employment distorted by a lognormal factor of σ = 1",
+    "none": "all 1: uninformative",
 }
 
 
 def compare_rules(out: Path, institutions: int, seed: int) -> list[Path]:
-    """Every score as CSV, tables as Markdown, a picture as SVG."""
-    made = study(EPSILONS, institutions, seed)
+    """Write every score as CSV, tables as Markdown and a chart as SVG."""
+    comparison = study(EPSILONS, institutions, seed)
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"flows.{kind}" for kind in ("csv", "md", "svg")]
-    paths[0].write_text(as_csv(made), encoding="utf-8")
-    paths[1].write_text(as_markdown(made), encoding="utf-8")
-    flow_plot(made, "Simulation: flows of invented graduates, measured and corrected").save(str(paths[2]))
+    paths[0].write_text(as_csv(comparison), encoding="utf-8")
+    paths[1].write_text(as_markdown(comparison), encoding="utf-8")
+    flow_plot(comparison, "Simulation: flows of synthetic graduates, noisy and corrected").save(str(paths[2]))
     return paths
 
 
 def as_csv(study: FlowStudy) -> str:
-    """Every score, one a row."""
+    """Every score, one per row."""
     names = [field.name for field in fields(FlowScore)]
     rows = ([getattr(score, name) for name in names[1:]] for score in study.scores)
     shown = ([f"{value:.6f}" if isinstance(value, float) else value for value in row] for row in rows)
@@ -47,10 +47,10 @@ def as_csv(study: FlowStudy) -> str:
 
 
 def as_markdown(study: FlowStudy) -> str:
-    """For each ε and kind of controls: cells by size, then every kind of number."""
+    """For each ε and kind of controls: errors of cells by size, then of every kind of statistic."""
     lines = [
         f"Simulation: {len(study.sums)} institutions of {study.groups:,} groups. Bias · mean |error| · RMSE;",
-        "bold: the least of the corrected.",
+        "bold: the smallest among the corrected.",
     ]
     for e, epsilon in enumerate(study.epsilons):
         lines += ["", f"## ε = {format_exact(epsilon)}", "", _zeroed(study, e)]
@@ -67,19 +67,19 @@ def _zeroed(study: FlowStudy, e: int) -> str:
     everyone = len(study.sums) * study.groups
     gone, some, graduates = (int(n) for n in study.zeroed[:, e].sum(axis=0))
     return (
-        f"{gone / everyone:.1%} of the groups have no positive total and become zero; {some / everyone:.1%} of the "
-        f"groups become zero and have graduates, {graduates / max(some, 1):.1f} on average."
+        f"{gone / everyone:.1%} of the groups have no positive noisy total and become 0; {some / everyone:.1%} of the "
+        f"groups become zero although they have graduates, {graduates / max(some, 1):.1f} on average."
     )
 
 
 def _table(first: str, rules: tuple[str, ...], scores: dict[str, list[FlowScore]]) -> list[str]:
-    """The rules side by side; no row where no such number occurs."""
-    head = [f"| {first} | how many | {' | '.join(rules)} |", "|---|---" + "|---" * len(rules) + "|"]
+    """The rules in columns; statistics that never occur have no row."""
+    head = [f"| {first} | number | {' | '.join(rules)} |", "|---|---" + "|---" * len(rules) + "|"]
     return head + [f"| {name} | {row[0].number:,} | {' | '.join(_row(row))} |" for name, row in scores.items() if row]
 
 
 def _row(scores: list[FlowScore]) -> list[str]:
-    """Each rule's measures, the least of the corrected bold."""
+    """Each rule's errors, the smallest among the corrected in bold."""
     shown = [[_short(score.bias, signed=True)] for score in scores]
     for measure in ("mean_abs", "rmse"):
         texts = [_short(getattr(score, measure)) for score in scores]
@@ -91,15 +91,15 @@ def _row(scores: list[FlowScore]) -> list[str]:
 
 
 def _short(value: float, *, signed: bool = False) -> str:
-    """Three digits or so, with a proper minus."""
+    """About three digits, with a Unicode minus."""
     digits = 3 if abs(value) < 0.0995 else 2 if abs(value) < 9.95 else 1
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     return text.replace("-", "−")
 
 
 def flow_plot(study: FlowStudy, title: str) -> Any:
-    """Cells by the size of the true flow, a column for each ε, controls as published: bias, RMSE, and mean |error| as
-    a multiple of what `published` has."""
+    """Cells by the size of the true flow, a column per ε, controls as published: bias, RMSE, and mean |error| relative
+    to the rule `published`."""
     shown = [s for s in study.scores if s.kind == "cell" and s.controls == "public" and s.size in SIZES]
     base = chart(map(_point, shown))
     spare = iter(OTHERS * len(study.rules))
@@ -116,7 +116,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
             x=alt.X("size:O", sort=list(SIZES), axis=below, title="true flow" if last else None),
             y=_axis(measure, labelled=epsilon == study.epsilons[0]),
             color=alt.Color("rule:N", scale=colours, sort=None, title=None),
-            strokeDash=dashed("rule", names, DASHES, sort=None, title=None),
+            strokeDash=dash_of("rule", names, DASHES, sort=None, title=None),
         )
         heading = f"ε = {format_exact(epsilon)}" if measure == PANELS[0] else ""
         return lines.properties(width=240, height=150, title=heading)
@@ -124,8 +124,8 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
     rows = [alt.hconcat(*(panel(epsilon, measure) for epsilon in study.epsilons), spacing=6) for measure in PANELS]
     zeros = sum(s.number for s in shown if s.size == "0") / sum(s.number for s in shown)
     subtitle = [
-        "Cells (sector × state) of a group. Raw: the protected measurements, unbiased, with negative cells.",
-        f"{zeros:.0%} of the cells are true zeros. What they gain, too little to see, is mostly what the others lose.",
+        "Cells (sector × state) of a group. Raw: the noisy measurements, unbiased, with negative cells.",
+        f"{zeros:.0%} of the cells are true zeros. Their gain, too small to see, balances most of the others' loss.",
     ]
     picture = titled(alt.vconcat(*rows, spacing=4), title, subtitle)
     legend = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
@@ -133,13 +133,13 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
 
 
 def _point(score: FlowScore) -> Point:
-    base = score.mean_abs + score.mean_abs_gain  # that of published
+    base = score.mean_abs + score.mean_abs_gain  # the mean |error| of `published`
     shown = {name: getattr(score, name) for name in ("rule", "size", "bias", "rmse")}
     return {"epsilon": format_exact(score.epsilon), **shown, "ratio": score.mean_abs / base if base > 0 else None}
 
 
 def _axis(measure: str, *, labelled: bool) -> alt.Y:
-    """RMSE on one logarithmic axis for every ε; the others as each needs."""
+    """RMSE on a common logarithmic axis for every ε; individual axes for the others."""
     titles = {"bias": "bias", "rmse": "RMSE", "ratio": "mean |error|, published = 1"}
     scale = alt.Scale(type="log", domain=[0.05, 15], clamp=True) if measure == "rmse" else alt.Scale(zero=False)
     ticks = {"values": [0.1, 0.3, 1, 3, 10]} if measure == "rmse" else {"tickCount": 5}

@@ -1,7 +1,7 @@
-"""Corrected flows beside the truth: every rule, and the measurements as they are, by the size of the true number.
+"""Errors of corrected flows, by every rule, and of the raw noisy measurements, by the size of the true flow.
 
-A replication is one institution of an invented country of its own: noise, INDFLOW and the draws of a rule are shared
-within it, so standard errors come from the differences between replications. For simulations: it holds the truth.
+A replication is one institution of its own synthetic country: noise, INDFLOW and the draws of a rule are shared
+within it, so standard errors are computed between replications. For simulations only: it holds the true flows.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 from discreet_studies.pseo.national import SCHOOL, national
 
-RAW = "raw"  # the measurements as they are
-PUBLISHED = "published"  # what gains are over
-BORDERS = np.array([0, 1, 2, 5, 10, 30, 100])  # where a size of the true number begins
+RAW = "raw"  # the uncorrected noisy measurements
+PUBLISHED = "published"  # the reference for gains
+BORDERS = np.array([0, 1, 2, 5, 10, 30, 100])  # lower bounds of the size classes of the true flow
 SIZES = ("0", "1", "2–4", "5–9", "10–29", "30–99", "100+")
 CONTROLS = ("public", "blurred", "none")
-BLUR = 1.0  # σ of the logarithm by which the jobs and the employment of blurred controls are wrong
+BLUR = 1.0  # σ of the log-factor that distorts jobs and employment in blurred controls
 MARGINAL_WEIGHT = Fraction(1)
 LEAST = 2  # institutions: one has no standard error
 
 
 @dataclass(frozen=True)
 class InstitutionFlows:
-    """The groups of one institution: what is true and what is public."""
+    """The groups of one institution: true flows and public controls."""
 
     true: Int64s  # group × cell
     home: Int64s  # of each group
@@ -45,7 +45,7 @@ class InstitutionFlows:
     employment: Floats
 
     def controls(self, kind: str, noisy: Int64s, seed: int) -> Controls:
-        """As published; jobs and employment wrong by a factor; or all 1, which say nothing."""
+        """Controls as published; with jobs and employment distorted by a factor; or all 1 (uninformative)."""
         flow = by_family(jobs_of(noisy).sum(axis=2), self.family)
         if kind == "none":
             jobs, employment, flow = np.ones_like(self.jobs), np.ones_like(self.employment), np.ones_like(flow)
@@ -68,7 +68,7 @@ def institution_flows(seed: int, groups: int = SCHOOL) -> InstitutionFlows:
 
 
 def jobs_of(flows: Int64s) -> Int64s:
-    """Group × sector × state: the flows without the last cell."""
+    """Group × sector × state: the flows without the marginal cell."""
     return flows[:, :-1].reshape(len(flows), len(SECTORS), len(STATES))
 
 
@@ -93,7 +93,7 @@ def _states(flows: Int64s) -> Int64s:
 
 KINDS: dict[
     str, Callable[[Int64s, InstitutionFlows], Int64s]
-] = {  # numbers that are made of the flows of a group, or of a family
+] = {  # statistics derived from the flows of a group or of a family
     "cell": lambda flows, _: flows[:, :-1],
     "state": lambda flows, _: _states(flows),
     "division × sector": lambda flows, _: _divisions(flows),
@@ -107,31 +107,31 @@ KINDS: dict[
 
 
 def correct(rule: CorrectionRule, noisy: Int64s, groups: GroupControls, key: ReleaseKey, purpose: str) -> Int64s:
-    """The rule with words from a stream of the key."""
+    """Apply the rule with random words from a stream of the key."""
     starts = np.concatenate([[0], np.cumsum(rule.words_needed(noisy))])
     blocks = key.stream("evaluate", "flows", b"", purpose).words(0, int(starts[-1] + 1) // 2)
-    words = [np.empty(0, np.uint64), *(block.reshape(-1).copy() for block in blocks)]  # the stream reuses its array
+    words = [np.empty(0, np.uint64), *(block.reshape(-1).copy() for block in blocks)]  # the stream reuses its buffer
     return rule.correct(noisy, groups, np.concatenate(words), starts)
 
 
-def tally(true: Int64s, found: Int64s) -> Int64s:
-    """Of each size of the true number: how many, Σ error, Σ |error|, Σ error².
+def tally(true: Int64s, estimate: Int64s) -> Int64s:
+    """For each size class of the true flow: number, Σ error, Σ |error|, Σ error².
 
     >>> tally(np.array([0, 0, 3]), np.array([1, -2, 1]))[[0, 2]].tolist()
     [[2, -1, 3, 5], [1, -2, 2, 4]]
     """
     sums = np.zeros((len(SIZES), 4), np.int64)
-    _tally(np.ascontiguousarray(true).reshape(-1), np.ascontiguousarray(found).reshape(-1), BORDERS, sums)
+    _tally(np.ascontiguousarray(true).reshape(-1), np.ascontiguousarray(estimate).reshape(-1), BORDERS, sums)
     return sums
 
 
 @compiled
-def _tally(true: Int64s, found: Int64s, borders: Int64s, sums: Int64s) -> None:
+def _tally(true: Int64s, estimate: Int64s, borders: Int64s, sums: Int64s) -> None:
     for i in range(true.size):
         size = 0
         while size + 1 < borders.size and true[i] >= borders[size + 1]:
             size += 1
-        error = found[i] - true[i]
+        error = estimate[i] - true[i]
         sums[size, 0] += 1
         sums[size, 1] += error
         sums[size, 2] += abs(error)
@@ -142,7 +142,8 @@ def _tally(true: Int64s, found: Int64s, borders: Int64s, sums: Int64s) -> None:
 class FlowStudy:
     """Errors of every rule: sums[replication, ε, controls, rule, kind, size] = tally; RAW is the first rule.
 
-    zeroed[replication, ε] = groups whose measured total is not positive, those with graduates, and these graduates.
+    zeroed[replication, ε] = groups whose noisy total is not positive, those of them with graduates, and these
+    graduates.
     """
 
     epsilons: tuple[Fraction, ...]
@@ -153,9 +154,9 @@ class FlowStudy:
 
     @cached_property
     def scores(self) -> list[FlowScore]:
-        """Every score, also over all sizes; numbers that never occur have none."""
+        """Every score, also over all sizes; statistics that never occur have none."""
         sums = np.concatenate([self.sums, self.sums.sum(axis=5, keepdims=True)], axis=5)
-        found = []
+        scores = []
         for e, epsilon in enumerate(self.epsilons):
             for c, controls in enumerate(CONTROLS):
                 for k, kind in enumerate(KINDS):
@@ -164,18 +165,18 @@ class FlowStudy:
                             here = [_measures(sums[:, e, c, r, k, s]) for r in range(len(self.rules))]
                             base = here[self.rules.index(PUBLISHED)]
                             number = int(sums[:, e, c, 0, k, s, 0].sum())
-                            found += [
+                            scores += [
                                 FlowScore(epsilon, controls, rule, kind, size, number, *_beside(mine, base))
                                 for rule, mine in zip(self.rules, here, strict=True)
                             ]
-        return found
+        return scores
 
 
 @dataclass(frozen=True)
 class FlowScore:
-    """Errors of one rule for numbers of one kind and size, each measure with its Monte-Carlo standard error.
+    """Errors of one rule for statistics of one kind and size, each with its Monte-Carlo standard error.
 
-    A gain is what `published` has more of it on the same measurements: paired, so its standard error is small.
+    A gain is the reduction relative to `published` on the same measurements: paired, so its standard error is small.
     """
 
     epsilon: Fraction
@@ -197,7 +198,8 @@ class FlowScore:
 
 
 def _measures(sums: Int64s) -> tuple[Floats, Floats]:
-    """Bias, mean |error| and RMSE from tallies of replications, and what each replication adds to their deviation."""
+    """Bias, mean |error| and RMSE from tallies of replications, and each replication's contribution to their
+    deviation."""
     number = sums[:, 0].sum()
     values = sums[:, 1:].sum(axis=0) / number
     deviations = (sums[:, 1:] - sums[:, :1] * values) / number
@@ -207,7 +209,7 @@ def _measures(sums: Int64s) -> tuple[Floats, Floats]:
 
 
 def _beside(mine: tuple[Floats, Floats], base: tuple[Floats, Floats]) -> list[float]:
-    """The measures of a Score in its order."""
+    """The measures of a `FlowScore` in its order."""
     own, own_se = mine[0], _error(mine[1])
     gain, gain_se = base[0] - own, _error(base[1] - mine[1])
     pairs = [(own[m], own_se[m]) for m in range(3)] + [(gain[m], gain_se[m]) for m in (1, 2)]
@@ -228,11 +230,13 @@ def study(
     rules: Mapping[str, CorrectionRule] = RULES,
     groups: int = SCHOOL,
 ) -> FlowStudy:
-    """Measure the flows of so many institutions and correct them by every rule, with every kind of controls."""
+    """Add noise to the flows of each institution and correct them by every rule, with every kind of controls."""
     if institutions < LEAST:
-        raise ParameterError("one institution has no standard error", where="institutions", do=f"give {LEAST} or more")
+        raise ParameterError(
+            "too few institutions for a standard error", where="institutions", do=f"give {LEAST} or more"
+        )
     if PUBLISHED not in rules:
-        raise ParameterError("nothing to compare with", where="rules", do=f"keep {PUBLISHED!r}")
+        raise ParameterError("the reference rule is missing", where="rules", do=f"keep {PUBLISHED!r}")
     names, key = (RAW, *rules), ReleaseKey.simulation("evaluate")
     sums = np.zeros((institutions, len(epsilons), len(CONTROLS), len(names), len(KINDS), len(SIZES), 4), np.int64)
     zeroed = np.zeros((institutions, len(epsilons), 3), np.int64)
@@ -252,10 +256,10 @@ def study(
             for c, kind in enumerate(CONTROLS):
                 known = GroupControls(here.controls(kind, noisy, seed + i), here.home, here.family, epsilon)
                 for r, rule in enumerate(rules.values(), 1):
-                    found = correct(rule, noisy, known, key, f"correction/{purpose}")
-                    sums[i, e, c, r] = _tallies(truths, found, here)
+                    corrected = correct(rule, noisy, known, key, f"correction/{purpose}")
+                    sums[i, e, c, r] = _tallies(truths, corrected, here)
     return FlowStudy(tuple(epsilons), names, groups, sums, zeroed)
 
 
-def _tallies(truths: list[Int64s], found: Int64s, here: InstitutionFlows) -> Int64s:
-    return np.stack([tally(true, view(found, here)) for true, view in zip(truths, KINDS.values(), strict=True)])
+def _tallies(truths: list[Int64s], flows: Int64s, here: InstitutionFlows) -> Int64s:
+    return np.stack([tally(true, view(flows, here)) for true, view in zip(truths, KINDS.values(), strict=True)])

@@ -1,4 +1,4 @@
-"""Flows of graduates for a whole country, as counts: for benchmarks that need many groups and no records."""
+"""Synthetic flows of graduates for a whole country, as counts: for benchmarks that need many groups but no records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from discreet.synth.education.records import COHORTS, YEARS_AFTER, known_years
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES, destinations, population
 
-LEVELS = ("03", "05", "07", "17")  # taught in every family, so that the list of groups is a plain product
+LEVELS = ("03", "05", "07", "17")  # offered in every family, so that the list of groups is a plain product
 MOMENTS = tuple((cohort, years) for cohort in range(len(COHORTS)) for years in known_years(cohort))
 SCHOOL = len(LEVELS) * len(FAMILIES) * len(MOMENTS)  # groups of one institution
-CELLS = len(SECTORS) * len(STATES) + 1  # sector by sector, a cell for each state; the last one: marginal or no work
+CELLS = (
+    len(SECTORS) * len(STATES) + 1
+)  # sector by sector, a cell for each state; the last one: not employed or marginally employed
 
-BLOCK = 256  # groups per random stream: part of what a seed means, so never a tuning knob
-MEDIAN, SPREAD, LARGEST = 60.0, 1.1, 3_000  # graduates of a group: lognormal, cut
-EMPTY = 0.03  # groups that are listed and have nobody
+BLOCK = 256  # groups per random stream: part of the meaning of a seed, so not tunable
+MEDIAN, SPREAD, LARGEST = 60.0, 1.1, 3_000  # graduates of a group: lognormal, truncated
+EMPTY = 0.03  # share of listed groups without graduates
 MARGINAL = 0.15
 MOST_GROUPS = 10**8
 
@@ -48,12 +50,12 @@ class National:
     economy: Economy  # hires from each home state to each state, employment of each sector in each state
 
     def counts(self, first: int, n: int) -> Array:
-        """True flows of groups `first` … `first + n - 1`: n x 1,021, the same however they are asked for."""
+        """True flows of groups `first` … `first + n - 1`: n x 1,021, independent of how they are requested."""
         rows = first, n, len(self.keys)
         return rows_of_blocks("synth national", rows, BLOCK, self._block, CELLS, np.int64)
 
     def _block(self, number: int) -> Array:
-        """All groups of a block: totals, then for each graduate a state, a sector, or neither."""
+        """All groups of a block: totals, then for each graduate a state, a sector, or the marginal cell."""
         school, _, family, _, _ = self.keys[number * BLOCK : (number + 1) * BLOCK].T
         rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, number], dtype=np.uint64)))
         totals = np.minimum(MEDIAN * rng.lognormal(0.0, SPREAD, len(school)), LARGEST).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Pictures of protected numbers beside the truth. They show the truth: for simulations and for the inside."""
+"""Charts of protected percentiles and the true ones; they show true values, so only for simulations or internal use."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from discreet.report.plots import COLOURS, chart, titled
 from discreet_studies.charts import Point
 from discreet_studies.pseo.earnings import GraduateCells, Trial, synthetic_cells, trial
 
-NAMES = {"pseo": "The Census Bureau's rule (pseo)", "shrunk": "Drawn to similar cells (shrunk)"}
+NAMES = {"pseo": "The Census Bureau's rule (pseo)", "shrunk": "Shrunk towards similar cells (shrunk)"}
 POINTS = tuple(Fraction(percentage, 100) for percentage in (25, 50, 75))
 MINIMUM = 30
 LEAST = 10_000
 
 
 def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list[Path]:
-    """Published percentiles beside the truth, as SVG and PNG."""
+    """Plot published and true percentiles as SVG and PNG."""
     if rows < LEAST:
-        raise ParameterError(f"{rows} records fill no cells", where="rows", do=f"invent at least {LEAST:,}")
+        raise ParameterError(f"{rows} records are too few to fill cells", where="rows", do=f"give at least {LEAST:,}")
     with tempfile.TemporaryDirectory() as folder:
         cells, families = synthetic_cells(Path(folder), rows, seed)
-    made = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
+    drawn = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
     picture = percentile_plot(
-        cells, made, POINTS, f"Simulation: invented graduates, epsilon {format_exact(epsilon)} a record"
+        cells, drawn, POINTS, f"Simulation: synthetic graduates, epsilon {format_exact(epsilon)} per record"
     )
     out.mkdir(parents=True, exist_ok=True)
     paths = {out / "earnings.svg": 1.0, out / "earnings.png": 1.5}
@@ -40,13 +40,15 @@ def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list
     return list(paths)
 
 
-def percentile_plot(cells: GraduateCells, made: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
-    """Some published cells, the smallest on top: percentiles with their 90% limits, and the truth twice: that of the
-    histogram without noise, which the limits are about, and that of the records."""
-    shown = _spread(cells.sizes, made.pseo.published, rows)
-    base = chart(_points(shown, cells, made, points))
+def percentile_plot(
+    cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32
+) -> Any:
+    """Some published cells, the smallest on top: percentiles with their 90% confidence limits, and the truth twice: of
+    the histogram without noise, the estimand of the limits, and of the records."""
+    shown = _spread(cells.sizes, drawn.pseo.published, rows)
+    base = chart(_points(shown, cells, drawn, points))
     colour = alt.Color("percentile:N", scale=alt.Scale(range=COLOURS), sort=None, title="percentile")
-    labels = f"{[int(cells.sizes[cell]) for cell in shown]}[datum.value]"  # Vega's for the size of the cell of a row
+    labels = f"{[int(cells.sizes[cell]) for cell in shown]}[datum.value]"  # Vega expression: size of the cell in a row
 
     def half(rule: str, labelled: bool) -> Any:
         mine = base.transform_filter(alt.datum.rule == rule)
@@ -59,8 +61,8 @@ def percentile_plot(cells: GraduateCells, made: Trial, points: tuple[Fraction, .
         return alt.layer(limits, point, tick, cross).properties(width=380, height=15 * len(shown), title=rule)
 
     subtitle = [
-        "Dots: published. Bars: 90% limits for the histogram without noise, whose percentiles are the ticks.",
-        "Diamonds: the percentiles of the records themselves.",
+        "Dots: published. Bars: 90% confidence limits for the percentiles of the noise-free histogram (ticks).",
+        "Diamonds: percentiles of the records.",
     ]
     return titled(alt.hconcat(half(NAMES["pseo"], True), half(NAMES["shrunk"], False)), title, subtitle)
 
@@ -68,19 +70,19 @@ def percentile_plot(cells: GraduateCells, made: Trial, points: tuple[Fraction, .
 def _money(field: str) -> alt.X:
     scale = alt.Scale(type="log", domain=[10_000, 300_000], clamp=True)
     axis = alt.Axis(format="$,.0f", values=[10_000, 20_000, 50_000, 100_000, 200_000])
-    return alt.X(f"{field}:Q", scale=scale, axis=axis, title="earnings a year")
+    return alt.X(f"{field}:Q", scale=scale, axis=axis, title="yearly earnings")
 
 
 def _spread(sizes: Any, published: Any, rows: int) -> list[int]:
-    """Published cells of all sizes, evenly by rank of size up to 500."""
-    found = np.flatnonzero(published & (sizes <= 500) & (sizes > 0))
-    ordered = found[np.argsort(sizes[found], kind="stable")]
+    """Published cells of up to 500 graduates, evenly spaced by rank of size."""
+    candidates = np.flatnonzero(published & (sizes <= 500) & (sizes > 0))
+    ordered = candidates[np.argsort(sizes[candidates], kind="stable")]
     if not len(ordered):
         return []
     return [int(cell) for cell in ordered[np.linspace(0, len(ordered) - 1, min(rows, len(ordered))).astype(int)]]
 
 
-def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[Fraction, ...]) -> list[Point]:
+def _points(shown: list[int], cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...]) -> list[Point]:
     without_noise, records = cells.noise_free(points), cells.raw(points)
     return [
         {
@@ -94,7 +96,7 @@ def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[F
             "without_noise": float(without_noise[cell, p]),
             "records": float(records[cell, p]),
         }
-        for rule, summary in (("pseo", made.pseo), ("shrunk", made.shrunk))
+        for rule, summary in (("pseo", drawn.pseo), ("shrunk", drawn.shrunk))
         for place, cell in enumerate(shown)
         for p, point in enumerate(points)
     ]

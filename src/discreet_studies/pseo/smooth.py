@@ -1,7 +1,7 @@
 """Percentiles with smooth sensitivity (Nissim, Raskhodnikova & Smith 2007): a comparator. Proof: smooth.md.
 
-Foote, Machanavajjhala & McKinney (2019) compared it with the histogram. Records may be added and removed, so that a
-cell's size, and with it the rank of a percentile, is confidential too.
+Foote, Machanavajjhala & McKinney (2019) compared it with the histogram. Neighbours are by addition and removal of a
+record, so a cell's size, and with it the rank of a percentile, is confidential too.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from discreet.noise.samplers.power import Power
 from discreet.post.percentiles import Floats, Int64s
 from discreet_studies.streams import simulation_stream
 
-SLIDE = Fraction("2.279507056954778")  # just above 3^(3/4): loss of 1/(1 + z⁴) per unit of shift
-DILATION = 3  # and per unit of the logarithm of the scale
-UNIT = Fraction(1, 2**20)  # dollars in which sensitivities are rounded up
-SLACK = Fraction(1, 2**19)  # what rounding up may add to the logarithm of a ratio of two sensitivities of 1 or more
-BOUND = Fraction(2**50)  # dollars at which noise is cut, long after the result has been
+SLIDE = Fraction("2.279507056954778")  # just above 3^(3/4): privacy loss of 1/(1 + z⁴) per unit of shift
+DILATION = 3  # and per unit of log scale
+UNIT = Fraction(1, 2**20)  # of a dollar, to which sensitivities are rounded up
+SLACK = Fraction(1, 2**19)  # upper bound of what rounding up adds to the log ratio of two sensitivities of 1 or more
+BOUND = Fraction(2**50)  # dollars at which noise is truncated, far beyond the clamping of the result
 LARGEST = 2**40
 
 
 @dataclass(frozen=True)
 class SmoothPercentiles:
-    """Percentiles of one cell for ε in all, in equal parts; cells are disjoint. Values are clamped to bounds.
+    """Percentiles of one cell with ε in total, split equally; cells are disjoint. Values are clamped to bounds.
 
-    `share` of a percentile's ε pays for sensitivities that differ between neighbours, the rest for the shift.
+    `share` of a percentile's ε covers the change of sensitivity between neighbours, the rest the shift.
     """
 
     points: tuple[Fraction, ...]
@@ -70,12 +70,12 @@ class SmoothPercentiles:
         """The percentiles (cells, P), x_(r) with r = ⌈y·n⌉, of ascending values start[i] … start[i+1] − 1 of each cell;
         the lower bound in an empty cell."""
         clamped = self._checked(values, start)
-        size, found = np.diff(start), np.full((len(start) - 1, len(self.points)), self.lower, np.int64)
+        size, values_at_rank = np.diff(start), np.full((len(start) - 1, len(self.points)), self.lower, np.int64)
         some = size > 0
         for p, point in enumerate(self.points):
             rank = -(-point.numerator * size // point.denominator)
-            found[some, p] = clamped[start[:-1][some] + rank[some] - 1]
-        return found
+            values_at_rank[some, p] = clamped[start[:-1][some] + rank[some] - 1]
+        return values_at_rank
 
     def sensitivity(self, values: Int64s, start: Int64s) -> Floats:
         """max(S, 1) for each cell and percentile, S the smooth bound of smooth.md. Confidential."""
@@ -86,17 +86,19 @@ class SmoothPercentiles:
         return _bounds(clamped, start, numerators, denominators, float(self.beta), self.lower, self.upper)
 
     def protect(self, values: Int64s, start: Int64s, key: ReleaseKey) -> Int64s:
-        """Protected percentiles (cells, P), within the bounds and in order. For simulations: nothing is charged."""
+        """Protected percentiles (cells, P), within the bounds and in order. For simulations: no ledger is charged."""
         scales = self.sensitivity(values, start)
         multiples = np.ceil(scales * (1 / float(UNIT)) * (1 + 2.0**-40)).astype(np.int64)
         stream = simulation_stream(key, "smooth", b"", "percentiles")
         drawn = self.noise.draw(stream, 0, multiples.size, multiples.reshape(-1)).reshape(multiples.shape)
         noisy: Int64s = np.clip(self.truth(values, start) + drawn, self.lower, self.upper)
-        return np.sort(noisy, axis=1)  # of ascending points: the order is known, so restoring it costs nothing
+        return np.sort(noisy, axis=1)  # points ascend, so sorting is post-processing
 
     def _checked(self, values: Int64s, start: Int64s) -> Int64s:
         if values.dtype != np.int64 or start.dtype != np.int64 or not len(start) or int(start[-1]) != len(values):
-            raise ParameterError("no int64 values with their cells", where="values", do="give where each cell starts")
+            raise ParameterError(
+                "values and start are not matching int64 arrays", where="values", do="give where each cell starts"
+            )
         return np.clip(values, self.lower, self.upper)
 
 
@@ -104,7 +106,7 @@ class SmoothPercentiles:
 def _bounds(
     values: Int64s, start: Int64s, numerators: Int64s, denominators: Int64s, beta: float, lower: int, upper: int
 ) -> Floats:
-    """max over k of e^(−βk)·G_k, ended when even the whole range would not add to it."""
+    """max over k of e^(−βk)·G_k, stopped when even the whole range could not raise it."""
     out = np.ones((len(start) - 1, len(numerators)))
     for cell in range(len(start) - 1):
         x = values[start[cell] : start[cell + 1]]

@@ -1,1 +1,1 @@
-"""Chetty & Friedman (2019), 004: maximum observed sensitivity, made again on an invented atlas."""
+"""Reproduction of Chetty & Friedman (2019): maximum observed sensitivity, on a synthetic atlas."""

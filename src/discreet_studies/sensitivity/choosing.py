@@ -1,4 +1,4 @@
-"""Choosing ε on the invented atlas: how often a tract is wrongly shown at an end of its county (004, §III)."""
+"""Choosing ε on the synthetic atlas: misclassification of tracts within counties (Chetty & Friedman 2019, §III)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.tradeoff import Point, epsilon_for, tradeoff
 from discreet.synth.atlas import BLACK, GIRLS, Atlas
-from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, AtlasCells, measured, observations
+from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, AtlasCells, cell_statistics, observations
 from discreet_studies.sensitivity.table1 import BIRTHS, RANK
 
 EPSILONS = tuple(Fraction(e) for e in ("0.25", "0.5", "1", "2", "4", "8", "16", "32"))
@@ -22,8 +22,8 @@ STEP = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """One outcome: errors at each ε, and the ε that each target needs; None where none does."""
+class EpsilonChoice:
+    """One outcome: errors at each ε, and the ε required for each target; None where no ε reaches it."""
 
     label: str
     cells: int
@@ -32,26 +32,26 @@ class Chosen:
     epsilons: tuple[Fraction | None, ...]
 
 
-def chosen(made: Atlas) -> list[Chosen]:
+def epsilon_choices(world: Atlas) -> list[EpsilonChoice]:
     """Income ranks of all children, winsorised, and teenage births of Black girls; Normal noise."""
-    asked = (
+    outcomes = (
         ("income rank, all children", RANK, None, None, WINSORISED),
         ("teenage birth rate, Black girls", BIRTHS, BLACK, GIRLS, PLAIN),
     )
-    county = np.array(made.tracts.county)
+    county = np.array(world.tracts.county)
     out = []
-    for label, outcome, race, gender, statistic in asked:
-        found = observations(made, outcome, race, gender, by_group=False)
-        if len(found.n) < 2:
+    for label, outcome, race, gender, statistic in outcomes:
+        rows = observations(world, outcome, race, gender, by_group=False)
+        if len(rows.n) < 2:
             continue
-        cells = measured(found, made, statistic)
+        cells = cell_statistics(rows, world, statistic)
         areas = county[cells.tract]
         try:
             points = tradeoff(cells.theta, cells.n, cells.chi, EPSILONS, distribution="normal", areas=areas, runs=RUNS)
         except ParameterError:  # no county has ten such tracts
             continue
         needed = tuple(_needed(cells, areas, target) for target in TARGETS)
-        out.append(Chosen(label, len(cells.n), len(np.unique(areas)), points, needed))
+        out.append(EpsilonChoice(label, len(cells.n), len(np.unique(areas)), points, needed))
     return out
 
 
@@ -61,5 +61,5 @@ def _needed(cells: AtlasCells, areas: NDArray[np.str_], target: Fraction) -> Fra
             cells.theta, cells.n, cells.chi,
             target_misclassification=float(target), distribution="normal", areas=areas, runs=RUNS, step=STEP,
         )  # fmt: skip
-    except ParameterError:  # none reaches it
+    except ParameterError:  # no ε reaches it
         return None

@@ -1,4 +1,4 @@
-"""Figures 1 to 3 and the appendix figures of 004 made again, the choice of ε, and what guarantees cost."""
+"""Figures 1 to 3 and the appendix figures of Chetty & Friedman 2019, the choice of ε, and the cost of guarantees."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.privacy.exact import format_exact
 from discreet.report.plots import COLOURS, chart, titled
-from discreet_studies.charts import coloured, dashed, in_order, log_y, panel
+from discreet_studies.charts import colour_of, dash_of, distinct, log_y, panel
 from discreet_studies.harness import Drawing
-from discreet_studies.sensitivity.births import HIDDEN, INFUSED, Binned
+from discreet_studies.sensitivity.births import INFUSED, SUPPRESSED, BinnedMeans
 from discreet_studies.sensitivity.cells import AT, EPSILON
 from discreet_studies.sensitivity.formal import MOS, OLS, ONE
 from discreet_studies.sensitivity.study import SensitivityStudy
 
 RANKS = ("parents' income rank", "child's income rank")
-SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # told apart by all eyes
+SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # distinguishable with any colour vision
 BIRTH_RATE = "teenage birth rate, Black girls at parent rank .25"
 COST_COLUMNS = ("children", "cells", "epsilon", "method", "formal", "rmse", "median_error", "without_answer")
 Ends = tuple[float, float]
 
 
 def figures(study: SensitivityStudy) -> dict[str, Drawing]:
-    """Every chart by the name of its file, and what it shows."""
+    """Every chart, by file name, with the data shown."""
     drawings: dict[str, Drawing] = {}
     if study.example:
-        made = study.example
-        title = "Figure 1. One cell of twenty, its line, and the observation that moves it most"
-        picture = cell_plot(made.x, made.y, made.worst, AT, title, RANKS, synthetic=True)
-        rows = [("child", x, y) for x, y in zip(made.x.tolist(), made.y.tolist(), strict=True)]
-        worst = ("added" if made.worst.added else "removed", *made.worst.point)
+        example = study.example
+        title = "Figure 1. One cell of twenty, its line, and the observation that changes it most"
+        picture = cell_plot(example.x, example.y, example.worst, AT, title, RANKS, synthetic=True)
+        rows = [("child", x, y) for x, y in zip(example.x.tolist(), example.y.tolist(), strict=True)]
+        worst = ("added" if example.worst.added else "removed", *example.worst.point)
         drawings["figure-1"] = Drawing(picture, ("what", "parent_rank", "child_rank"), [*rows, worst])
     envelope = study.envelopes[0]
     title = f"Figure 2. Winsorised predictions of income ranks: {envelope.label}"
@@ -54,13 +54,13 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
     columns = ("children", "sensitivity", "envelope")
     drawings["figure-2"] = Drawing(picture, columns, [(n, local, envelope.chi / n) for n, local in below])
     drawings["figure-3"] = _births(study)
-    title = "Appendix Figure 1. Why no global bound exists: the less x varies, the further one point moves the line"
+    title = "Appendix Figure 1. Why no global bound exists: the less x varies, the more one point changes the line"
     picture = global_plot(title)
     dots = enumerate((one.layer[0].data.values for one in picture.hconcat), 1)
     points = [(number, dot["x"], dot["y"]) for number, values in dots for dot in values]
     drawings["appendix-figure-1"] = Drawing(picture, ("panel", "x", "y"), points)
     drawings["appendix-figure-2"] = _counts(study)
-    for number, one in enumerate(study.chosen, 1):
+    for number, one in enumerate(study.epsilon_choices, 1):
         title = f"Choosing ε: {one.label}; dashed: the paper's ε = 8"
         picture = tradeoff_plot(one.points, title, area="county", chosen=EPSILON)
         drawings[f"choosing-epsilon-{number}"] = Drawing(picture)
@@ -71,21 +71,21 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
 
 def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
-    made = study.births
-    x, y = _ends(made.infused.x, made.hidden.x), _ends(made.infused.y, made.hidden.y)
+    births = study.births
+    x, y = _ends(births.infused.x, births.suppressed.x), _ends(births.infused.y, births.suppressed.y)
     panels = [
-        _binned_line(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
-        _binned_line(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
+        _binned_line(births.infused, births.slopes.infused, "A. Noise-infused", INFUSED, x, y),
+        _binned_line(births.suppressed, births.slopes.suppressed, "B. Count-suppressed", SUPPRESSED, x, y),
     ]
     subtitle = [
-        f"Tracts with poverty below 7%, up to twenty bins of equal weight; atlas of {study.data.children:,} children, "
-        f"seed {study.data.seed}.",
+        f"Simulation: synthetic atlas of {study.data.children:,} children, seed {study.data.seed}. Tracts with poverty "
+        "below 7%, up to twenty bins of equal weight.",
     ]
     title = "Figure 3. Teenage births and single parents"
-    return _binned(_beside(panels, title, subtitle), made.infused, made.hidden)
+    return _binned(_beside(panels, title, subtitle), births.infused, births.suppressed)
 
 
-def _binned_line(dots: Binned, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
+def _binned_line(dots: BinnedMeans, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
     axes = _share("x", "share of single parents in the tract", x), _share("y", BIRTH_RATE, y)
     ends = [{"x": end, "y": fit.at(end)} for end in (float(dots.x.min()), float(dots.x.max()))]
     line = chart(ends).mark_line(strokeWidth=2, color=COLOURS[1], clip=True)
@@ -103,14 +103,14 @@ def _counts(study: SensitivityStudy) -> Drawing:
         y = _share("y", BIRTH_RATE, _ends(binned.y))
         panels.append(panel(_dots(binned).encode(x=x, y=y), name, 360, 280))
     subtitle = [
-        "Noise-infused rates of all tracts with twenty Black girls or more; twenty bins of equally many tracts."
+        "Simulation: noise-infused rates of all synthetic tracts with twenty Black girls or more; twenty equal bins."
     ]
     title = "Appendix Figure 2. Rates against their numerators and denominators"
     return _binned(_beside(panels, title, subtitle), study.births.by_births, study.births.by_girls)
 
 
 def _costs(study: SensitivityStudy) -> Drawing:
-    """A panel a size, a line a method."""
+    """One panel per size, one line per method."""
     points = [
         {
             "size": f"about {c.size} children",
@@ -121,21 +121,23 @@ def _costs(study: SensitivityStudy) -> Drawing:
         for c in study.costs
         if c.row.method not in (OLS, ONE)
     ]
-    names, errors = in_order(point["method"] for point in points), [float(str(point["rmse"])) for point in points]
+    names, errors = distinct(point["method"] for point in points), [float(str(point["rmse"])) for point in points]
     scale = alt.Scale(type="log", base=2, padding=6, nice=False)
-    axis = alt.Axis(values=sorted(set(in_order(point["epsilon"] for point in points))), format="~g", grid=False)
+    axis = alt.Axis(values=sorted(set(distinct(point["epsilon"] for point in points))), format="~g", grid=False)
     panels = []
-    for place, size in enumerate(in_order(point["size"] for point in points)):
+    for place, size in enumerate(distinct(point["size"] for point in points)):
         lines = chart(point for point in points if point["size"] == size)
         lines = lines.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26)).encode(
             x=alt.X("epsilon:Q", title="ε (log scale)", scale=scale, axis=axis),
             y=log_y("rmse", None if place else "root mean squared error (log scale)", errors),
-            color=coloured("method", names, SHADES),
-            strokeDash=dashed("method", names, {names[0]: [6, 3]}),
+            color=colour_of("method", names, SHADES),
+            strokeDash=dash_of("method", names, {names[0]: [6, 3]}),
         )
         panels.append(panel(lines, size, 250, 260))
-    subtitle = ["Errors against the least-squares prediction at parent rank .25 of the same cells; income ranks."]
-    picture = _beside(panels, "What a real guarantee costs at equal ε", subtitle).configure_legend(
+    subtitle = [
+        "Simulation: synthetic atlas. Errors against the least-squares prediction at parent rank .25; income ranks."
+    ]
+    picture = _beside(panels, "The cost of a formal guarantee at equal ε", subtitle).configure_legend(
         orient="bottom", columns=3, title=None, labelLimit=360,
         symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400,
     )  # fmt: skip
@@ -149,7 +151,7 @@ def _costs(study: SensitivityStudy) -> Drawing:
     return Drawing(picture, COST_COLUMNS, rows)
 
 
-def _dots(dots: Binned) -> Any:
+def _dots(dots: BinnedMeans) -> Any:
     points = ({"x": a, "y": b} for a, b in zip(dots.x.tolist(), dots.y.tolist(), strict=True))
     return chart(points).mark_point(size=42, filled=True, color=COLOURS[0], opacity=0.9)
 
@@ -168,7 +170,7 @@ def _beside(panels: list[Any], title: str, subtitle: list[str]) -> Any:
     return titled(alt.hconcat(*panels, spacing=24), title, subtitle, offset=10)
 
 
-def _binned(picture: Any, *panels: Binned) -> Drawing:
+def _binned(picture: Any, *panels: BinnedMeans) -> Drawing:
     rows = [
         (name, *line)
         for name, dots in zip("AB", panels, strict=True)
@@ -181,7 +183,8 @@ SPREADS = (0.1, 0.03, 0.01)  # half-widths of x
 
 
 def global_plot(title: str) -> Any:
-    """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
+    """Three synthetic cells of 20 points with decreasing spread of x, and the line after adding (0, 1) (App. Figure
+    1)."""
     panels = []
     axes = axis("x", "x", (0.0, 1.0)), axis("y", "y", (-1.0, 2.0))
     for spread in SPREADS:
@@ -195,14 +198,14 @@ def global_plot(title: str) -> Any:
             hollow(worst, *axes),
         )
         moved = abs(after.at(0.25) - before.at(0.25))
-        text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
+        text = f"x within ±{spread:g}: at 0.25 the line changes by {moved:.2f}"
         panels.append(panel(picture, text, 260, 260))
-    made = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
-    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+    chart_row = titled(alt.hconcat(*panels, spacing=14), title, ["Synthetic points."], offset=10)
+    return chart_row.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
 
 
 def _tight(spread: float) -> tuple[Floats, Floats]:
-    """Twenty points about a steep line through (.5, .5), by a fixed pattern: no data, no chance."""
+    """Twenty points around a steep line through (.5, .5), in a fixed pattern: neither data nor random."""
     place = np.linspace(-1, 1, 20)
     wiggle = np.array([1, -1, -1, 1] * 5)
     return 0.5 + spread * place, 0.5 + 0.2 * place + 0.05 * wiggle

@@ -1,4 +1,4 @@
-"""What a real guarantee costs on the atlas' cells, at equal ε: errors against the least-squares prediction."""
+"""The cost of a formal guarantee on the atlas's cells, at equal ε: errors against the least-squares prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet_studies.sensitivity.subgroups import Subgroups
 EPSILONS = tuple(Fraction(e) for e in (1, 2, 4, 8, 16))
 SIZES = (50, 100, 300)
 WITHIN = 0.1  # of a size
-PLANNED = 100  # records: the one public guess that plans are made for, whatever the cells compared
+PLANNED = 100  # records: the public guess for which parameters are planned, whatever the cells compared
 MOST, FEWEST = 3_000, 20  # cells of each size
 DELTA = Fraction(1, 10**6)
 X0 = Fraction(1, 4)
@@ -35,49 +35,51 @@ class Cost:
     row: MethodErrors
 
 
-def costs(found: Subgroups) -> Iterator[list[Cost]]:
-    """Size by size; cells of all groups, spread evenly over the country, the least-squares line of income ranks."""
+def costs(groups: Subgroups) -> Iterator[list[Cost]]:
+    """Errors by cell size; cells of all groups, spread evenly over the country, the least-squares line of income
+    ranks."""
     key = ReleaseKey.simulation("reproduce sensitivity, formal")
-    chi = chi_of(found.n, np.where(found.published, found.plain, np.inf), found.pool)
+    chi = chi_of(groups.n, np.where(groups.published, groups.plain, np.inf), groups.pool)
     for size in SIZES:
-        near = np.flatnonzero(np.abs(found.n - size) <= WITHIN * size)
+        near = np.flatnonzero(np.abs(groups.n - size) <= WITHIN * size)
         if len(near) < FEWEST:
             continue
         cells = near[:: -(-len(near) // MOST)]
-        rows, sensitivity = found.rows.only(cells), found.plain[cells]
+        rows, sensitivity = groups.rows.only(cells), groups.plain[cells]
         out = []
         for epsilon in EPSILONS:
-            made = compare(
+            errors = compare(
                 rows.x, rows.y, rows.starts, methods(X0, epsilon, DELTA, PLANNED), key,
                 x0=X0, epsilon=epsilon, sensitivity=sensitivity,
             )  # fmt: skip
-            ours = [replace(row, method=ONE) if row.method == MOS else row for row in made]
-            ours.insert(1, _observed(found, cells, chi[cells], epsilon))
+            ours = [replace(row, method=ONE) if row.method == MOS else row for row in errors]
+            ours.insert(1, _observed(groups, cells, chi[cells], epsilon))
             out += [Cost(size, len(cells), epsilon, row) for row in ours]
         yield out
 
 
-def _observed(found: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -> MethodErrors:
+def _observed(groups: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -> MethodErrors:
     """θ + Laplace(χ/(εN)), clamped, χ of the state, race and gender, as in the paper; `compare` has one χ for all."""
-    theta = found.theta[cells]
-    noise = np.sqrt(2) * chi / (float(epsilon) * found.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
+    theta = groups.theta[cells]
+    noise = np.sqrt(2) * chi / (float(epsilon) * groups.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
     errors = Errors.of(np.clip(theta + noise, 0.0, 1.0), theta, np.ones(len(cells), np.bool_))
     return MethodErrors(MOS, False, NOT_FORMAL, errors, 0.0)
 
 
 def rmse(costs: tuple[Cost, ...], method: str, size: int, epsilon: Fraction) -> float | None:
-    """Of one method; None where it was not run."""
+    """Error of one method; None where it was not run."""
     mine = (c for c in costs if (c.row.method, c.size, c.epsilon) == (method, size, epsilon))
     return next((cost.row.against_ols.rmse for cost in mine), None)
 
 
 def least_observed(costs: tuple[Cost, ...], size: int, epsilon: Fraction) -> float | None:
-    """Of maximum observed sensitivity with the χ that errs less: no formal method is compared with a worse one."""
+    """Error of maximum observed sensitivity with the better χ, so that formal methods are compared with its best
+    form."""
     both = [rmse(costs, name, size, epsilon) for name in (MOS, ONE)]
     return min((error for error in both if error), default=None)
 
 
 def best_formal(costs: tuple[Cost, ...], size: int, epsilon: Fraction) -> Cost | None:
-    """The formally private method that errs least."""
+    """The formally private method with the smallest error."""
     mine = [c for c in costs if c.row.formal and (c.size, c.epsilon) == (size, epsilon)]
     return min(mine, key=lambda c: c.row.against_ols.rmse, default=None)

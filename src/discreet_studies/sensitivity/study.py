@@ -1,4 +1,4 @@
-"""The study of 004 as one value: everything that is reported is a function of it."""
+"""The study of Chetty & Friedman 2019 as one value, from which everything reported is derived."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from discreet.privacy.exact import format_exact
 from discreet.synth.atlas import BLACK, GIRLS, atlas
 from discreet_studies.harness import Paper, Size
 from discreet_studies.sensitivity import omissions, subgroups
-from discreet_studies.sensitivity.births import SEEDS, Births, Slopes, births
-from discreet_studies.sensitivity.cells import EPSILON, PLAIN, measured, observations, tracts_for
-from discreet_studies.sensitivity.choosing import Chosen, chosen
+from discreet_studies.sensitivity.births import SEEDS, BirthSlopes, BirthsStudy, births
+from discreet_studies.sensitivity.cells import EPSILON, PLAIN, cell_statistics, observations, tracts_for
+from discreet_studies.sensitivity.choosing import EpsilonChoice, epsilon_choices
 from discreet_studies.sensitivity.formal import EPSILONS, PLANNED, SIZES, Cost, best_formal, costs, least_observed
 from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, ROWS, VarianceRow, table1
 
 
 @dataclass(frozen=True)
 class AtlasSize:
-    """What was invented."""
+    """Size of the synthetic atlas."""
 
     children: int
     seed: int
@@ -33,50 +33,50 @@ class AtlasSize:
 
 @dataclass(frozen=True)
 class SensitivityStudy:
-    """All numbers."""
+    """All numbers of the study."""
 
     data: AtlasSize
     table1: tuple[VarianceRow, ...]
     example: subgroups.Example | None
     envelopes: tuple[subgroups.Envelope, subgroups.Envelope]
-    births: Births
-    slopes: tuple[Slopes, ...]
-    chosen: tuple[Chosen, ...]
-    corners: tuple[subgroups.Corners, ...]
-    chis: subgroups.Chis
+    births: BirthsStudy
+    slopes: tuple[BirthSlopes, ...]
+    epsilon_choices: tuple[EpsilonChoice, ...]
+    corners: tuple[subgroups.CornerShortfall, ...]
+    chis: subgroups.PoolSensitivities
     counterexample: omissions.Counterexample
     growth: tuple[tuple[float, float, float], ...]
-    nominal: tuple[omissions.Nominal, ...]
-    bounded: tuple[omissions.Bounded, ...]
-    recovered: tuple[omissions.Recovered, ...]
+    nominal: tuple[omissions.NormalNoiseLoss, ...]
+    bounded: tuple[omissions.LowerBoundNoise, ...]
+    recovered: tuple[omissions.SharedDrawAttack, ...]
     costs: tuple[Cost, ...]
 
 
 def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
-    """All of it; the atlas is kept only as long as it is needed."""
-    made = atlas(children, tracts_for(children), seed)
+    """Run the study; the atlas is freed as soon as possible."""
+    world = atlas(children, tracts_for(children), seed)
     observe("atlas", 1, 1)
     rows = []
-    for row in table1(made, seed):
+    for row in table1(world, seed):
         rows.append(row)
         observe("table 1", len(rows), len(ROWS))
-    picked = tuple(chosen(made))
+    choices = tuple(epsilon_choices(world))
     observe("choosing epsilon", 1, 1)
-    girls = measured(observations(made, BIRTHS, BLACK, GIRLS, by_group=False), made, PLAIN)
-    found = subgroups.subgroups(made)
-    seen = subgroups.envelopes(found, made)
-    tracts, published = made.tracts, found.n[found.published]
+    girls = cell_statistics(observations(world, BIRTHS, BLACK, GIRLS, by_group=False), world, PLAIN)
+    groups = subgroups.subgroups(world)
+    seen = subgroups.envelopes(groups, world)
+    tracts, published = world.tracts, groups.n[groups.published]
     data = AtlasSize(
-        children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(found.published))
+        children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(groups.published))
     )
-    del made
+    del world
     observe("cells", 1, 1)
     cost: list[Cost] = []
-    for done, more in enumerate(costs(found), 1):
+    for done, more in enumerate(costs(groups), 1):
         cost += more
         observe("formal methods", done, len(SIZES))
-    cell, short, scales = subgroups.example(found), tuple(subgroups.corners(found)), subgroups.chis(found)
-    del found
+    cell, short, scales = subgroups.example(groups), tuple(subgroups.corners(groups)), subgroups.chis(groups)
+    del groups
     atlases = []
     for number in range(SEEDS):
         atlases.append(births(children, seed + number))
@@ -88,7 +88,7 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
         envelopes=seen,
         births=atlases[0],
         slopes=tuple(one.slopes for one in atlases),
-        chosen=picked,
+        epsilon_choices=choices,
         corners=short,
         chis=scales,
         counterexample=omissions.counterexample(),
@@ -101,8 +101,8 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
 
 
 def facts(study: SensitivityStudy) -> Mapping[str, object]:
-    """What the report's text says besides its tables and the study itself."""
-    jail = next(row for row in study.table1 if row.asked.outcome == JAIL and row.asked.label == "White boys")
+    """Values for the report's text, besides its tables and the study itself."""
+    jail = next(row for row in study.table1 if row.printed.outcome == JAIL and row.printed.label == "White boys")
     at_eight = []
     for size in SIZES:
         best, mos = best_formal(study.costs, size, EPSILON), least_observed(study.costs, size, EPSILON)
@@ -120,22 +120,23 @@ def facts(study: SensitivityStudy) -> Mapping[str, object]:
 
 
 def _ahead(study: SensitivityStudy, size: int) -> str:
-    """The smallest ε from which on some formal method errs less than maximum observed sensitivity; empty if none."""
-    found = ""
+    """The smallest ε from which on some formal method has a smaller error than maximum observed sensitivity; else
+    empty."""
+    smallest = ""
     for epsilon in reversed(EPSILONS):
         best, mos = best_formal(study.costs, size, epsilon), least_observed(study.costs, size, epsilon)
         if not (best and mos and best.row.against_ols.rmse < mos):
             break
-        found = format_exact(epsilon)
-    return found
+        smallest = format_exact(epsilon)
+    return smallest
 
 
 def paper() -> Paper[SensitivityStudy]:
-    """Everything that the harness needs."""
+    """The study as the harness runs it."""
     from discreet_studies.sensitivity.figures import figures
     from discreet_studies.sensitivity.tables import tables
     from discreet_studies.sensitivity.verdicts import CLAIMS
 
-    title = "Maximum observed sensitivity: the tables and figures of 004, made again"
-    size = Size("children", 20_000_000, 100_000, "the figures", "invent")
+    title = "Maximum observed sensitivity: reproduction of Chetty & Friedman (2019)"
+    size = Size("children", 20_000_000, 100_000, "the figures", "generate")
     return Paper("sensitivity", title, size, study, tables, figures, facts, CLAIMS.of)

@@ -1,4 +1,4 @@
-"""Income ranks by tract, race and gender: how far corners fall short, what winsorising does to χ, how 1/N fits."""
+"""Income ranks by tract, race and gender: shortfall of corners, effect of winsorising on χ, fit of 1/N."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from discreet_studies.sensitivity.cells import (
 )
 from discreet_studies.sensitivity.table1 import RANK
 
-SMALLEST = 3  # children of a cell that corners are looked at in
+SMALLEST = 3  # children of a cell for which corners are examined
 SIZES = ((3, 5), (6, 9), (10, 19), (20, 49), (50, 99), (100, None))
 ESTIMATORS = ("plain", "winsorised")
-SHORT = 1 + 1e-9  # beyond it a sensitivity is larger than that of corners, not rounded otherwise
+SHORT = 1 + 1e-9  # ratios above it are a shortfall, not rounding
 CORNERS = Search("corners")
-PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of 004, Figure 1
+PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of the paper's Figure 1
 
 
 @dataclass(frozen=True)
 class ByEstimator:
-    """Exact sensitivities, or what is made of them, and those of corners: plain and winsorised."""
+    """Exact sensitivities (or χ), and those from corners, plain and winsorised."""
 
     plain: Floats
     plain_corners: Floats
-    drawn_in: Floats
-    drawn_in_corners: Floats
+    winsorised: Floats
+    winsorised_corners: Floats
 
     def pair(self, estimator: str) -> tuple[Floats, Floats]:
-        """Exact, and of corners."""
-        return (self.plain, self.plain_corners) if estimator == "plain" else (self.drawn_in, self.drawn_in_corners)
+        """Exact, and from corners."""
+        return (self.plain, self.plain_corners) if estimator == "plain" else (self.winsorised, self.winsorised_corners)
 
 
 @dataclass(frozen=True)
@@ -57,25 +57,25 @@ class Subgroups(ByEstimator):
 
     @property
     def published(self) -> Bools:
-        """Cells that are not too small."""
+        """Cells that are large enough to publish."""
         return self.n >= LEAST
 
 
-def subgroups(made: Atlas) -> Subgroups:
+def subgroups(world: Atlas) -> Subgroups:
     """Every cell of three children or more."""
-    rows = observations(made, RANK, by_group=True, least=SMALLEST)
+    rows = observations(world, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
-    plain, plain_corners, drawn_in, drawn_in_corners = (
+    plain, plain_corners, winsorised, winsorised_corners = (
         line.local(columns, rows.starts, search, errors=False)
         for line in (PLAIN, WINSORISED)
         for search in (EXACT, CORNERS)
     )
-    pool = states(made)[rows.tract] * GROUPS + rows.group
+    pool = states(world)[rows.tract] * GROUPS + rows.group
     return Subgroups(
         plain.sensitivity,
         plain_corners.sensitivity,
-        drawn_in.sensitivity,
-        drawn_in_corners.sensitivity,
+        winsorised.sensitivity,
+        winsorised_corners.sensitivity,
         rows,
         pool,
         plain.statistic,
@@ -83,35 +83,35 @@ def subgroups(made: Atlas) -> Subgroups:
 
 
 @dataclass(frozen=True)
-class Corners:
-    """How corners compare with the exact maximum in cells of one size."""
+class CornerShortfall:
+    """Comparison of corners with the exact maximum in cells of one size."""
 
     estimator: str
     sizes: str
     cells: int
     unbounded: int  # cells whose exact sensitivity is infinite
-    short: float  # share of the others where corners find less
-    median: float  # of exact over corners, where they find less
+    short: float  # share of the others where corners give less
+    median: float  # exact over corners, where they give less
     largest: float
 
 
-def corners(found: Subgroups) -> list[Corners]:
-    """By estimator and size."""
+def corners(groups: Subgroups) -> list[CornerShortfall]:
+    """Rows by estimator and size."""
     out = []
     for name in ESTIMATORS:
-        exact, at_corners = found.pair(name)
-        for said, mine in size_groups(found.n, SIZES):
+        exact, at_corners = groups.pair(name)
+        for sizes, mine in size_groups(groups.n, SIZES):
             finite = mine & np.isfinite(exact)
             ratio = exact[finite] / at_corners[finite]
             less = ratio[ratio > SHORT]
             share = len(less) / max(len(ratio), 1)
             middle, most = (float(np.median(less)), float(less.max())) if len(less) else (1.0, 1.0)
-            out.append(Corners(name, said, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
+            out.append(CornerShortfall(name, sizes, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
     return out
 
 
 @dataclass(frozen=True)
-class Chis(ByEstimator):
+class PoolSensitivities(ByEstimator):
     """χ of every state, race and gender with cells of twenty children or more."""
 
     pool: Int64s
@@ -119,8 +119,8 @@ class Chis(ByEstimator):
 
     @property
     def kept(self) -> Floats:
-        """What winsorising leaves of χ."""
-        return self.drawn_in / self.plain
+        """χ winsorised over χ plain."""
+        return self.winsorised / self.plain
 
     def short(self, estimator: str) -> tuple[float, float]:
         """Share of pools whose χ corners understate, and the largest factor."""
@@ -129,21 +129,21 @@ class Chis(ByEstimator):
         return float(np.mean(ratio > SHORT)), float(ratio.max())
 
 
-def chis(found: Subgroups) -> Chis:
-    """Over published cells."""
-    mine = found.published
-    pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
+def chis(groups: Subgroups) -> PoolSensitivities:
+    """χ over published cells."""
+    mine = groups.published
+    pools, first, counts = np.unique(groups.pool[mine], return_index=True, return_counts=True)
 
     def largest(sensitivity: Floats) -> Floats:
-        return chi_of(found.n[mine], sensitivity[mine], found.pool[mine])[first]
+        return chi_of(groups.n[mine], sensitivity[mine], groups.pool[mine])[first]
 
-    (plain, plain_corners), (drawn_in, corners) = (map(largest, found.pair(name)) for name in ESTIMATORS)
-    return Chis(plain, plain_corners, drawn_in, corners, pools, counts)
+    (plain, plain_corners), (winsorised, corners) = (map(largest, groups.pair(name)) for name in ESTIMATORS)
+    return PoolSensitivities(plain, plain_corners, winsorised, corners, pools, counts)
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """The cells of the pool with most of them, winsorised or not, below χ/N; how near, and how they fall with N."""
+    """The cells of the largest pool, winsorised or not, below χ/N: how close they come, and their decrease with N."""
 
     label: str
     n: Int64s
@@ -159,31 +159,31 @@ class Envelope:
 
     @property
     def rate(self) -> float:
-        """r of LS ~ N^−r, by least squares of logarithms."""
+        """r in LS ~ N^−r, by least squares on logarithms."""
         return -float(np.polyfit(np.log(self.n), np.log(self.sensitivity), 1)[0])
 
 
-def envelopes(found: Subgroups, made: Atlas) -> tuple[Envelope, Envelope]:
+def envelopes(groups: Subgroups, world: Atlas) -> tuple[Envelope, Envelope]:
     """Winsorised first, as in the paper."""
-    mine = found.published
-    pools, counts = np.unique(found.pool[mine], return_counts=True)
+    mine = groups.published
+    pools, counts = np.unique(groups.pool[mine], return_counts=True)
     pool = int(pools[counts.argmax()])
-    mine &= found.pool == pool
+    mine &= groups.pool == pool
     state, group = divmod(pool, GROUPS)
     race, gender = divmod(group, len(GENDERS))
-    code = sorted(set(made.tracts.state))[state]
+    code = sorted(set(world.tracts.state))[state]
     label = f"state {code}, {RACES[race].label}, {GENDERS[gender].label.lower()}"
-    n = found.n[mine]
+    n = groups.n[mine]
 
     def one(name: str, local: Floats) -> Envelope:
         return Envelope(label, n, local, float((n * local).max()), name)
 
-    return one("winsorised", found.drawn_in[mine]), one("plain", found.plain[mine])
+    return one("winsorised", groups.winsorised[mine]), one("plain", groups.plain[mine])
 
 
 @dataclass(frozen=True)
 class Example:
-    """A cell of twenty, the most like the paper's, and the observation that moves it most (004, Figure 1)."""
+    """The cell of twenty most like the paper's, and the observation that changes it most (Figure 1)."""
 
     x: Floats
     y: Floats
@@ -191,12 +191,12 @@ class Example:
     worst: WorstRecord
 
 
-def example(found: Subgroups) -> Example | None:
-    """Nearest by prediction and sensitivity."""
-    twenty = np.flatnonzero(found.n == LEAST)
+def example(groups: Subgroups) -> Example | None:
+    """The nearest cell by prediction and sensitivity."""
+    twenty = np.flatnonzero(groups.n == LEAST)
     if not len(twenty):
         return None
-    gap = np.hypot(found.theta[twenty] - PAPERS_CELL[0], found.plain[twenty] - PAPERS_CELL[1])
+    gap = np.hypot(groups.theta[twenty] - PAPERS_CELL[0], groups.plain[twenty] - PAPERS_CELL[1])
     cell = int(twenty[gap.argmin()])
-    x, y = found.rows.cell(cell)
-    return Example(x.copy(), y.copy(), float(found.theta[cell]), PLAIN.worst((x, y)))
+    x, y = groups.rows.cell(cell)
+    return Example(x.copy(), y.copy(), float(groups.theta[cell]), PLAIN.worst((x, y)))

@@ -1,4 +1,4 @@
-"""Table 1 of 004: what the spread of estimates is made of, with and without winsorising, beside the paper."""
+"""Table 1 of Chetty & Friedman 2019: variance decomposition of the estimates, with and without winsorising."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.weighted import variance, weighted
 from discreet.synth.atlas import Atlas
-from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, AtlasCells, measured, observations
+from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, AtlasCells, cell_statistics, observations
 from discreet_studies.texts import published
 
 
 @dataclass(frozen=True)
-class Shares:
+class VarianceShares:
     """Parts of the weighted variance of noisy estimates; they add to 1.
 
-    Signal is a remainder, so chance may make it negative: then nothing but noise is to be seen.
+    Signal is a residual, so it may be negative by chance: then only noise is visible.
     """
 
     signal: float
@@ -27,19 +27,21 @@ class Shares:
     privacy: float
 
 
-def decomposition(estimates: ArrayLike, errors: ArrayLike, noise_variances: ArrayLike, weights: ArrayLike) -> Shares:
-    """Var(θ̃) = signal + E[SE(θ)²] + E[2(χ/(εN))²], each weighted (004, Table 1, note).
+def decomposition(
+    estimates: ArrayLike, errors: ArrayLike, noise_variances: ArrayLike, weights: ArrayLike
+) -> VarianceShares:
+    """Var(θ̃) = signal + E[SE(θ)²] + E[2(χ/(εN))²], each weighted (Table 1, note).
 
-    `errors` are standard errors of sampling alone, without the noise of privacy.
+    `errors` are sampling standard errors, without privacy noise.
     """
-    found, error, noise, weight = weighted(estimates, errors, noise_variances, weights)
-    total = variance(found, weight)
+    estimate, error, noise, weight = weighted(estimates, errors, noise_variances, weights)
+    total = variance(estimate, weight)
     if not total > 0:
         raise ParameterError(
-            "the estimates do not differ, so there is nothing to part", where="estimates", do="give more cells"
+            "all estimates are equal, so there is no variance to decompose", where="estimates", do="give more cells"
         )
     sampling, privacy = (float(np.average(part, weights=weight)) / total for part in (error**2, noise))
-    return Shares(1 - sampling - privacy, sampling, privacy)
+    return VarianceShares(1 - sampling - privacy, sampling, privacy)
 
 
 BIRTHS, JAIL, RANK = "teen_birth", "incarcerated", "kid_rank"
@@ -48,7 +50,7 @@ NAMES = {BIRTHS: "teenage birth rate", JAIL: "share incarcerated", RANK: "income
 
 @dataclass(frozen=True)
 class PrintedShares:
-    """A row of the paper: an outcome, whose, and its three percentages."""
+    """A row of the paper: outcome, group and three percentages."""
 
     outcome: str
     label: str
@@ -75,58 +77,58 @@ ROWS = published("sensitivity", "table-1", PrintedShares)
 
 
 @dataclass(frozen=True)
-class Parted:
+class Decomposition:
     """Shares of the variance at ε = 8 with Normal noise, over cells of more than fifty."""
 
     cells: int
     chi: float  # the median state's
-    shares: Shares
+    shares: VarianceShares
 
     @property
     def reliability_before(self) -> float:
-        """Signal's part without the noise of privacy."""
+        """Reliability without privacy noise."""
         return self.shares.signal / (self.shares.signal + self.shares.sampling)
 
     @property
     def fall(self) -> float:
-        """What reliability loses."""
+        """The loss of reliability due to privacy noise."""
         return self.reliability_before - self.shares.signal
 
 
 @dataclass(frozen=True)
 class VarianceRow:
-    """One row; None where no cells are large enough, or where winsorising makes no sense."""
+    """One row; None where no cells are large enough, or where winsorising does not apply."""
 
-    asked: PrintedShares
-    plain: Parted | None
-    winsorised: Parted | None
-    flat: float | None  # of a 0/1 outcome: share of cells whose outcomes winsorising would make equal
+    printed: PrintedShares
+    plain: Decomposition | None
+    winsorised: Decomposition | None
+    flat: float | None  # binary outcome: share of cells whose outcomes winsorising would make equal
 
     @property
-    def as_published(self) -> Parted | None:
-        """Ranks winsorised, 0/1 outcomes not."""
-        return self.plain if self.asked.binary else self.winsorised
+    def as_published(self) -> Decomposition | None:
+        """Ranks winsorised, binary outcomes not."""
+        return self.plain if self.printed.binary else self.winsorised
 
 
-def table1(made: Atlas, seed: int) -> Iterator[VarianceRow]:
-    """Row by row: the paper's cells, weights and noise."""
-    for asked in ROWS:
-        found = observations(made, asked.outcome, asked.race, asked.gender, by_group=False)
-        if not len(found.n):
-            yield VarianceRow(asked, None, None, None)
+def table1(world: Atlas, seed: int) -> Iterator[VarianceRow]:
+    """Rows with the paper's cells, weights and noise."""
+    for printed in ROWS:
+        rows = observations(world, printed.outcome, printed.race, printed.gender, by_group=False)
+        if not len(rows.n):
+            yield VarianceRow(printed, None, None, None)
             continue
-        purpose = f"table 1, {asked.outcome}, {asked.label}, seed {seed}"
-        drawn_in = measured(found, made, WINSORISED)
-        plain = parted(measured(found, made, PLAIN), purpose)
-        flat = float(np.mean(drawn_in.error[drawn_in.n > MANY] == 0)) if plain and asked.binary else None
-        yield VarianceRow(asked, plain, None if asked.binary else parted(drawn_in, purpose), flat)
+        purpose = f"table 1, {printed.outcome}, {printed.label}, seed {seed}"
+        winsorised = cell_statistics(rows, world, WINSORISED)
+        plain = decompose_cells(cell_statistics(rows, world, PLAIN), purpose)
+        flat = float(np.mean(winsorised.error[winsorised.n > MANY] == 0)) if plain and printed.binary else None
+        yield VarianceRow(printed, plain, None if printed.binary else decompose_cells(winsorised, purpose), flat)
 
 
-def parted(cells: AtlasCells, purpose: str) -> Parted | None:
+def decompose_cells(cells: AtlasCells, purpose: str) -> Decomposition | None:
     """χ is over all cells that are published, shares over those of more than fifty; weights: low-income children."""
-    kept = (cells.n > MANY) & (cells.low > 0)
-    if kept.sum() < 2:
+    large = (cells.n > MANY) & (cells.low > 0)
+    if large.sum() < 2:
         return None
     columns = cells.noisy(purpose), cells.error, cells.deviation**2, cells.low
     chi = np.median([cells.chi[cells.pool == pool][0] for pool in np.unique(cells.pool)])
-    return Parted(int(kept.sum()), float(chi), decomposition(*(column[kept] for column in columns)))
+    return Decomposition(int(large.sum()), float(chi), decomposition(*(column[large] for column in columns)))

@@ -7,27 +7,27 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from discreet.privacy.exact import format_exact
-from discreet_studies.sensitivity.births import HIDDEN, INFUSED
+from discreet_studies.sensitivity.births import INFUSED, SUPPRESSED
 from discreet_studies.sensitivity.choosing import TARGETS
 from discreet_studies.sensitivity.formal import EPSILONS, OLS, SIZES, rmse
 from discreet_studies.sensitivity.study import SensitivityStudy
-from discreet_studies.sensitivity.table1 import Parted
+from discreet_studies.sensitivity.table1 import Decomposition
 
 PARTS = ("signal", "sampling", "privacy")
-COLUMNS = ("atlas", "infused", "exact", "hidden", "cells", "left")
+COLUMNS = ("atlas", "infused", "exact", "suppressed", "cells", "left")
 Row = dict[str, object]
 
 
 def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
-    """By the name of the table."""
-    chis = {"plain": study.chis.plain, "winsorised": study.chis.drawn_in}
-    said = ("estimate", "and count", "and standard error")
+    """Rows by table name."""
+    chis = {"plain": study.chis.plain, "winsorised": study.chis.winsorised}
+    released = ("estimate", "and count", "and standard error")
     smallest = min((c.size for c in study.costs), default=0)
     return {
         "table-1": [
             {
-                "asked": row.asked,
-                "winsorised": _shares("winsorised", row.winsorised, row.asked.binary),
+                "printed": row.printed,
+                "winsorised": _shares("winsorised", row.winsorised, row.printed.binary),
                 "plain": _shares("plain", row.plain),
             }
             for row in study.table1
@@ -35,7 +35,9 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
         "reliability": _reliability(study),
         "figure-3-slopes": _slopes(study),
         "choosing-epsilon": [
-            {"one": one, "point": point, "error": point.mse_exact**0.5} for one in study.chosen for point in one.points
+            {"one": one, "point": point, "error": point.mse_exact**0.5}
+            for one in study.epsilon_choices
+            for point in one.points
         ],
         "epsilon-for-accuracy": [
             {
@@ -45,7 +47,7 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
                     for target, e in zip(TARGETS, one.epsilons, strict=True)
                 },
             }
-            for one in study.chosen
+            for one in study.epsilon_choices
         ],
         "corners": study.corners,
         "chi": [
@@ -55,8 +57,8 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
         ],
         "global-sensitivity": [dict(zip(("spread", "plain", "winsorised"), row, strict=True)) for row in study.growth],
         "normal-noise": [
-            {"one": one, "said": what, "delta": float(one.delta), "epsilon": float(one.epsilon)}
-            for one, what in zip(study.nominal, said, strict=True)
+            {"one": one, "released": what, "delta": float(one.delta), "epsilon": float(one.epsilon)}
+            for one, what in zip(study.nominal, released, strict=True)
         ],
         "lower-bound": study.bounded,
         "one-draw": study.recovered,
@@ -65,38 +67,39 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
     }
 
 
-def _shares(kind: str, found: Parted | None, binary: bool = False) -> Mapping[str, str]:
-    """In percent."""
+def _shares(kind: str, parts: Decomposition | None, binary: bool = False) -> Mapping[str, str]:
+    """Shares in percent."""
     texts = ["not winsorised", "", ""] if binary else ["–"] * 3
-    if found and not binary:
-        texts = [f"{100 * getattr(found.shares, part):.2f}" for part in PARTS]
+    if parts and not binary:
+        texts = [f"{100 * getattr(parts.shares, part):.2f}" for part in PARTS]
     return {f"{kind}: {part}": text for part, text in zip(PARTS, texts, strict=True)}
 
 
 def _reliability(study: SensitivityStudy) -> list[Row]:
-    """Cells, χ of the median state, what reliability loses, privacy's part of the noise; as the paper published."""
+    """Cells, χ of the median state, loss of reliability, and privacy's share of the noise, winsorised as in the
+    paper."""
     return [
         {
             "row": row,
-            "found": found,
+            "published": published,
             "plain": row.plain and row.plain.chi,
-            "noise": found.shares.privacy / (found.shares.privacy + found.shares.sampling),
-            "theirs": row.asked.privacy / (row.asked.privacy + row.asked.sampling),
+            "noise": published.shares.privacy / (published.shares.privacy + published.shares.sampling),
+            "theirs": row.printed.privacy / (row.printed.privacy + row.printed.sampling),
         }
         for row in study.table1
-        if (found := row.as_published)
+        if (published := row.as_published)
     ]
 
 
 def _slopes(study: SensitivityStudy) -> list[Row]:
-    """The paper's first, a line a seed, means and spreads of seeds last."""
-    rows: list[tuple[str, ...]] = [("the paper", _fit(*INFUSED), "–", _fit(*HIDDEN), "–", "–")]
+    """The paper's slopes, one line per seed, then means and standard deviations over seeds."""
+    rows: list[tuple[str, ...]] = [("the paper", _fit(*INFUSED), "–", _fit(*SUPPRESSED), "–", "–")]
     for one in study.slopes:
-        fits = (_fit(fit.slope, fit.error) for fit in (one.infused, one.exact, one.hidden))
-        rows.append((f"seed {one.seed}", *fits, f"{one.infused.cells:,}", f"{one.hidden.cells:,}"))
-    each = [[getattr(one, name).slope for one in study.slopes] for name in ("infused", "exact", "hidden")]
+        fits = (_fit(fit.slope, fit.error) for fit in (one.infused, one.exact, one.suppressed))
+        rows.append((f"seed {one.seed}", *fits, f"{one.infused.cells:,}", f"{one.suppressed.cells:,}"))
+    each = [[getattr(one, name).slope for one in study.slopes] for name in ("infused", "exact", "suppressed")]
     spreads = (_fit(float(np.mean(slopes)), float(np.std(slopes, ddof=1))) for slopes in each)
-    rows.append(("mean, and spread of seeds", *spreads, "", ""))
+    rows.append(("mean (standard deviation) over seeds", *spreads, "", ""))
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 

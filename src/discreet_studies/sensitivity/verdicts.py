@@ -1,4 +1,4 @@
-"""What holds of 004's claims, and what does not: each a test of the study's numbers. Texts: claims.yaml."""
+"""The claims of Chetty & Friedman 2019, each as a test of the study's numbers. Texts: claims.yaml."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from discreet_studies.sensitivity.cells import EPSILON
 from discreet_studies.sensitivity.formal import SIZES, best_formal, least_observed
 from discreet_studies.sensitivity.study import SensitivityStudy
 
-SUBSTANTIAL = 0.8  # of χ that is left, at most
+SUBSTANTIAL = 0.8  # share of χ that remains, at most
 TYPICAL = 0.95  # of cells, at least
-NEARLY = 0.99  # of χ that corners find, at least
-LITTLE = 0.02  # that reliability falls by
-RATE = (0.9, 1.1)  # of the fall with N
-TIGHT = 0.5  # of the envelope that the median cell reaches, at least
+NEARLY = 0.99  # share of χ given by corners, at least
+LITTLE = 0.02  # loss of reliability
+RATE = (0.9, 1.1)  # exponent of N
+TIGHT = 0.5  # share of the envelope that the median cell reaches, at least
 LEAST_SIZES = ("20–49", "50–99", "100 or more")
 SMALL_DELTA = Fraction(1, 100)
 UNTESTED: Evidence = (None, {})
@@ -43,14 +43,14 @@ def _corners(study: SensitivityStudy, estimator: str) -> Evidence:
 
 @CLAIMS
 def chi_of_corners(study: SensitivityStudy) -> Evidence:
-    found: dict[str, tuple[float, float]] = {name: study.chis.short(name) for name in ("plain", "winsorised")}
-    return max(most for _, most in found.values()) <= 1 / NEARLY, dict(found)
+    factors: dict[str, tuple[float, float]] = {name: study.chis.short(name) for name in ("plain", "winsorised")}
+    return max(most for _, most in factors.values()) <= 1 / NEARLY, dict(factors)
 
 
 @CLAIMS
 def rate(study: SensitivityStudy) -> Evidence:
-    drawn_in, plain = study.envelopes
-    return RATE[0] <= drawn_in.rate <= RATE[1], {"winsorised": drawn_in, "plain": plain}
+    winsorised, plain = study.envelopes
+    return RATE[0] <= winsorised.rate <= RATE[1], {"winsorised": winsorised, "plain": plain}
 
 
 @CLAIMS
@@ -68,14 +68,14 @@ def loss(study: SensitivityStudy) -> Evidence:
 @CLAIMS
 def one_draw(study: SensitivityStudy) -> Evidence:
     rows = [row for row in study.recovered if row.draws == "one for both" and row.epsilon == EPSILON]
-    return (rows[0].estimates == 0, {"found": rows[0].estimates}) if rows else UNTESTED
+    return (rows[0].estimates == 0, {"recovered": rows[0].estimates}) if rows else UNTESTED
 
 
 @CLAIMS
 def winsorising(study: SensitivityStudy) -> Evidence:
-    kept = study.chis.kept
-    median = float(np.median(kept))
-    return median <= SUBSTANTIAL, {"fall": 1 - median, "rises": float(np.mean(kept > 1))}
+    share_left = study.chis.kept
+    median = float(np.median(share_left))
+    return median <= SUBSTANTIAL, {"fall": 1 - median, "rises": float(np.mean(share_left > 1))}
 
 
 @CLAIMS
@@ -87,10 +87,10 @@ def unbiased(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def vanishes(study: SensitivityStudy) -> Evidence:
-    gone = [abs(s.hidden.slope) < 2 * s.hidden.error for s in study.slopes]
+    gone = [abs(s.suppressed.slope) < 2 * s.suppressed.error for s in study.slopes]
     seen = [s.infused.slope > 2 * s.infused.error for s in study.slopes]
-    mean = float(np.mean([s.hidden.slope for s in study.slopes]))
-    # Where not even the noise-infused slope is seen, there is nothing that could vanish.
+    mean = float(np.mean([s.suppressed.slope for s in study.slopes]))
+    # Where not even the noise-infused slope is significant, nothing could vanish.
     holds = all(gone) if all(seen) else None
     return holds, {"mean": mean, "gone": sum(gone), "seen": sum(seen), "atlases": len(gone)}
 
@@ -108,7 +108,7 @@ def sampling(study: SensitivityStudy) -> Evidence:
     if not parts:
         return UNTESTED
     worst, row = max(parts, key=lambda part: part[0])
-    return worst < 1, {"worst": worst, "asked": row.asked}
+    return worst < 1, {"worst": worst, "printed": row.printed}
 
 
 @CLAIMS
@@ -119,11 +119,11 @@ def reliability(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def cost(study: SensitivityStudy) -> Evidence:
-    said, worse = [], []
+    texts, worse = [], []
     for size in SIZES:
         mos, best = least_observed(study.costs, size, EPSILON), best_formal(study.costs, size, EPSILON)
         if mos and best:
             ratio = best.row.against_ols.rmse / mos
-            said.append(f"N ≈ {size}: {best.row.method} errs {ratio:.2f} times as much")
+            texts.append(f"N ≈ {size}: {best.row.method} has {ratio:.2f} times the error")
             worse.append(ratio > 1)
-    return (all(worse), {"said": "; ".join(said)}) if worse else UNTESTED
+    return (all(worse), {"methods": "; ".join(texts)}) if worse else UNTESTED

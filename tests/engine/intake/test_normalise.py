@@ -1,5 +1,5 @@
-"""Values as texts and numbers, and what is derived of them, against plain Python: every type, every form of an array,
-and all that is hostile. What becomes of a value never depends on its neighbours."""
+"""Values as texts and numbers, and the columns derived from them, against Python: every type and form of an array,
+and hostile values. The result for a value never depends on other values."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from discreet.domain.bins import LARGEST, Bins
 from discreet.engine.intake.derived import (
     Bin,
     Category,
+    CodeText,
     DerivedColumn,
-    Fate,
-    Holds,
     Identifier,
     Indicator,
-    Legible,
-    Listed,
+    KeyPart,
+    LookedUpCategory,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
+    ValueStatus,
 )
-from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Vocabulary
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, TextIndex
 from discreet.engine.intake.normalise import (
     FIRST_DAY,
     LAST_DAY,
@@ -81,7 +81,7 @@ DECIMALS = [pa.decimal128(38, 0), pa.decimal128(38, 38), pa.decimal128(12, 2), p
 
 
 def text_of(value: Any, kind: pa.DataType) -> str | None:
-    """How a code is written."""
+    """The text of a code."""
     if value is None:
         return None
     if isinstance(value, bytes):
@@ -99,7 +99,7 @@ def text_of(value: Any, kind: pa.DataType) -> str | None:
 
 
 def number_of(value: Any, pattern: str = REAL) -> float | None:
-    """What a value is worth."""
+    """The number that a value represents."""
     if isinstance(value, bytes):
         value = text_of(value, pa.string())
     if isinstance(value, str):
@@ -194,7 +194,7 @@ def test_truths_nothing_and_empty_arrays() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()], ids=str)
-def test_reals(kind: pa.DataType) -> None:
+def test_floats(kind: pa.DataType) -> None:
     values = pa.array(REALS, pa.float64(), from_pandas=False).cast(kind, safe=False)
     for form in forms(values):
         assert numbers(form).type == pa.float64()
@@ -202,7 +202,7 @@ def test_reals(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=str)
-def test_whole_numbers(kind: pa.DataType) -> None:
+def test_integers(kind: pa.DataType) -> None:
     """Beyond 2^53 the nearest double."""
     values = [*INTEGERS[kind], None]
     for form in forms(pa.array(values, kind)):
@@ -227,7 +227,7 @@ def test_text_that_is_a_number_and_text_that_is_none(kind: pa.DataType, pattern:
 
 
 def test_which_texts_are_numbers() -> None:
-    """The patterns themselves, spelt out: as people write them, and as programs do."""
+    """The two patterns, spelt out: plain and scientific notation."""
     plain = {"7", " 7", "7 ", "+7", "-7", "007", "7.0", "-0", "-0.0", "9" * 40, "9" * 41, "0." + "9" * 20,
              "0." + "9" * 21, "9" * 308, "0." + "0" * 400 + "1", "0" * 999 + "7"}  # fmt: skip
     program = {"5.", ".5", "-.5e-07", "7.1e-07", "1e1", "1E+99", "1e100", "1e-99", "1" + "0" * 39 + "e99", "1e-400",
@@ -249,7 +249,7 @@ def test_any_text_as_a_number(values: list[str | None]) -> None:
 
 
 def objects() -> tuple[pa.Array, list[str | float | None]]:
-    """Texts and real numbers in one column, neither of which has a say in how the other is read."""
+    """Texts and floats in one column, neither of which affects how the other is read."""
     plain: list[str | float | None] = [*WORDS, *REALS]
     reals = [v if isinstance(v, float) else None for v in plain]
     parts = [
@@ -271,16 +271,16 @@ def test_objects_are_texts_or_real_numbers() -> None:
 
 
 def test_what_is_not_there_and_what_cannot_be_read() -> None:
-    """Not a number and broken text are missing; infinite numbers and other words are there, and not legible."""
+    """NaN and invalid text are missing; infinite numbers and other texts are present, but not numeric."""
     real = pa.array([1.5, None, math.nan, math.inf, -math.inf], from_pandas=False)
     text = loose([b"1.5", None, b"\xff", b"9" * 400, b"-1e400", b"inf", b"x", b"1e5", b""])
     for form in forms(real):
         assert absent(form).to_pylist() == [False, True, True, False, False]
-        assert Legible("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2]
+        assert NumberStatus("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2]
     for form in forms(text):
         assert absent(form).to_pylist() == [False, True, True] + [False] * 6
-        assert Legible("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 2, 2]
-        assert Legible("v", False).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 0, 2]
+        assert NumberStatus("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 2, 2]
+        assert NumberStatus("v", False).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 0, 2]
 
 
 # --- comparisons with borders ---------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ BORDERS = [-LARGEST, -LARGEST + 1, -1000, -1, 0, 1, 7, 1000, 2**31, 2**32, LARGE
 
 
 def decided(values: pa.Array, expected: Sequence[Any]) -> None:
-    """Every comparison with a border has the answer that exact numbers have."""
+    """Every comparison with an edge has the result that exact numbers have."""
     for form in forms(values):
         low, high, there = compared(form)
         assert there.tolist() == [value is not None for value in expected]
@@ -315,7 +315,7 @@ def _fits(value: int, kind: pa.DataType) -> bool:
 
 @pytest.mark.parametrize("kind", DECIMALS, ids=str)
 def test_decimals_are_compared_exactly(kind: pa.DataType) -> None:
-    """Also the largest, which cannot be rounded up within their type, and those a digit beside a border."""
+    """Also the largest, which cannot be rounded up within their type, and those one digit from an edge."""
     most, unit = 10**kind.precision - 1, 10**kind.scale if kind.scale >= 0 else None
     digits = [0, 1, -1, most, -most]
     if unit is not None:
@@ -350,22 +350,22 @@ KINDS: dict[str, pa.Array] = {
 }
 VOCABULARY = ("7", "0", "-7", "2.5", "", "é", "true", str(2**64 - 1))
 VALUES: list[DerivedColumn] = [
-    Number("v"), Bin("v", Bins((-5, 0, 10, 1000))), Holds("v", 1, 10**9), Holds("v", None, -1), Legible("v", True),
-    Legible("v", False),
+    Number("v"), Bin("v", Bins((-5, 0, 10, 1000))), SampleCondition("v", 1, 10**9), SampleCondition("v", None, -1),
+    NumberStatus("v", True), NumberStatus("v", False),
 ]  # fmt: skip
 CODED: list[DerivedColumn] = [
-    Indicator("v", VOCABULARY), Holds("v", equals=VOCABULARY), Part("v", None, VOCABULARY), Part("v", 3, ("007",
-    "000")), Shown("v", None), Shown("v", 4), Identifier("v", whole=False),
+    Indicator("v", VOCABULARY), SampleCondition("v", equals=VOCABULARY), KeyPart("v", None, VOCABULARY),
+    KeyPart("v", 3, ("007", "000")), CodeText("v", None), CodeText("v", 4), Identifier("v", whole=False),
     *(
         made(ValuesDomain(values=list(VOCABULARY), undeclared=rule).attributes("v", Path())[0])
-        for made in (Category, Listed, Fate)
+        for made in (Category, LookedUpCategory, ValueStatus)
         for rule in ("drop", "other")
     ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_what_becomes_of_a_value_never_depends_on_another(name: str) -> None:
+def test_the_result_for_a_value_never_depends_on_another(name: str) -> None:
     """Alone, among all others, in any order and in any form: the same."""
     values = KINDS[name]
     for made in [*VALUES, *([] if name == "decimal" else CODED)]:
@@ -387,18 +387,18 @@ def test_codes_by_their_texts(name: str) -> None:
     values, n = KINDS[name], len(VOCABULARY)
     written = texts(values).to_pylist()
     place = {word: i for i, word in enumerate(VOCABULARY)}
-    assert Vocabulary.of(VOCABULARY).find(values).tolist() == [
+    assert TextIndex.of(VOCABULARY).find(values).tolist() == [
         MISSING if text is None else place.get(text, UNDECLARED) for text in written
     ]
     assert Indicator("v", VOCABULARY).make([values]).to_pylist() == [
         None if text is None else float(text in place) for text in written
     ]
-    assert Holds("v", equals=VOCABULARY).make([values]).to_pylist() == [text in place for text in written]
+    assert SampleCondition("v", equals=VOCABULARY).make([values]).to_pylist() == [text in place for text in written]
     assert Identifier("v", whole=False).make([values]).to_pylist() == written
-    assert Shown("v", 4).make([values]).to_pylist() == [
+    assert CodeText("v", 4).make([values]).to_pylist() == [
         None if text is None else text.rjust(4, "0") for text in written
     ]
-    assert Part("v", None, VOCABULARY).make([values]).to_pylist() == [
+    assert KeyPart("v", None, VOCABULARY).make([values]).to_pylist() == [
         None if text is None else place.get(text, n) for text in written
     ]
     dropped, folded = (
@@ -409,14 +409,14 @@ def test_codes_by_their_texts(name: str) -> None:
     assert Category(dropped).make([values]).to_pylist() == known
     assert Category(folded).make([values]).to_pylist() == [folded.other_code if k is None else k for k in known]
     for attribute in (dropped, folded):
-        listed = Listed(attribute).make([values]).to_pylist()
+        listed = LookedUpCategory(attribute).make([values]).to_pylist()
         assert listed == [None if t is None else code.get((t,), n) for t in written]
-        fates = Fate(attribute).make([values]).to_pylist()
-        assert fates == [1 if t is None else 0 if t in place else 2 for t in written]
+        outcomes = ValueStatus(attribute).make([values]).to_pylist()
+        assert outcomes == [1 if t is None else 0 if t in place else 2 for t in written]
 
 
 def test_codes_of_several_columns(tmp_path: Path) -> None:
-    """What is declared is the combination; one part that is missing makes it missing."""
+    """Combinations are declared; if one part is missing, the combination is missing."""
     (tmp_path / "pairs.csv").write_text("a,b,c\nx,01,t\nx,02,t\ny,01,f\nz,03,f\n")
     domain = GroupsDomain(groups="pairs.csv", columns=["a", "b", "c"], width={"b": 2}, provenance="test")
     (attribute,) = domain.attributes("pair", tmp_path)
@@ -430,7 +430,7 @@ def test_codes_of_several_columns(tmp_path: Path) -> None:
     expected = [None if None in key else attribute.lookup.get(key) for key in keys]
     assert len([code for code in expected if code is not None]) == 4
     assert Category(attribute).make(columns).to_pylist() == expected
-    assert Fate(attribute).make(columns).to_pylist() == [
+    assert ValueStatus(attribute).make(columns).to_pylist() == [
         1 if None in key else 0 if key in attribute.lookup else 2 for key in keys
     ]
 
@@ -447,12 +447,12 @@ def test_values_by_their_size(name: str) -> None:
         ]
         for least, most in ((1, None), (None, 9), (-7, 7), (8, 3)):
             low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
-            assert Holds("v", least, most).make([values]).to_pylist() == [
+            assert SampleCondition("v", least, most).make([values]).to_pylist() == [
                 v is not None and low <= v <= high for v in sizes
             ]
         same(Number("v").make([values]).to_pylist(), [number_of(v) for v in raw])
         for plain, pattern in ((True, NUMBER), (False, REAL)):
-            assert Legible("v", plain).make([values]).to_pylist() == [
+            assert NumberStatus("v", plain).make([values]).to_pylist() == [
                 1 if v is None or v != v else 2 if number_of(v, pattern) is None else 0 for v in _listed(values)
             ]
 
@@ -464,7 +464,7 @@ def _listed(values: pa.Array) -> list[Any]:
 
 
 def test_a_value_must_lie_in_the_range_and_be_a_code_where_both_are_asked_for() -> None:
-    held = Holds("v", 2, None, ("1", "2", "3"))
+    held = SampleCondition("v", 2, None, ("1", "2", "3"))
     assert held.make([pa.array(["1", "2", "3", "4", None, "x"])]).to_pylist() == [
         False,
         True,
@@ -477,10 +477,10 @@ def test_a_value_must_lie_in_the_range_and_be_a_code_where_both_are_asked_for() 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8()], ids=str)
 def test_dictionaries_as_long_as_their_indices_reach(kind: pa.DataType) -> None:
-    """Missing values have no place of their own in so narrow a type."""
+    """So narrow a type has no index left for missing values."""
     words = [str(i) for i in range(128 if kind == pa.int8() else 256)]
     full = pa.DictionaryArray.from_arrays(pa.array([*range(len(words)), None], kind), pa.array(words))
-    assert Vocabulary.of(words).find(full).tolist() == [*range(len(words)), MISSING]
+    assert TextIndex.of(words).find(full).tolist() == [*range(len(words)), MISSING]
     assert texts(full).to_pylist() == [*words, None]
     assert numbers(full).to_pylist() == [*map(float, words), None]
     assert compared(full)[2].tolist() == [True] * len(words) + [False]
@@ -528,7 +528,7 @@ SOME = {  # code, number, id
 
 
 def test_what_a_column_may_be_is_decided_by_its_type() -> None:
-    """A float is a code and a value, and no identifier: large ones are merged. Nor is a decimal with a fraction."""
+    """A float can be a code or a value, but not an identifier: large ones would merge. Nor can a decimal fraction."""
     expected = {**dict.fromkeys(ALWAYS, (True,) * 3), **dict.fromkeys(NEVER, (False,) * 3), **SOME}
     for kind, allowed in expected.items():
         for check, fine in zip((check_code, check_number, check_id), allowed, strict=True):
@@ -542,16 +542,16 @@ def test_what_a_column_may_be_is_decided_by_its_type() -> None:
 
 
 def test_a_rule_asks_for_what_it_compares() -> None:
-    Holds("v", equals=("true",)).check("v", pa.bool_(), "s")
-    Holds("v", at_least=1).check("v", pa.decimal128(9, 2), "s")
+    SampleCondition("v", equals=("true",)).check("v", pa.bool_(), "s")
+    SampleCondition("v", at_least=1).check("v", pa.decimal128(9, 2), "s")
     for made, kind in (
-        (Holds("v", at_least=1), pa.bool_()),
-        (Holds("v", at_most=1), pa.date32()),
-        (Holds("v", at_least=1, equals=("1",)), pa.date32()),
-        (Holds("v", at_least=1, equals=("1",)), pa.decimal128(9, 2)),
+        (SampleCondition("v", at_least=1), pa.bool_()),
+        (SampleCondition("v", at_most=1), pa.date32()),
+        (SampleCondition("v", at_least=1, equals=("1",)), pa.date32()),
+        (SampleCondition("v", at_least=1, equals=("1",)), pa.decimal128(9, 2)),
         (Number("v"), pa.bool_()),
         (Bin("v", Bins((0, 1))), pa.date32()),
-        (Legible("v", True), pa.date32()),
+        (NumberStatus("v", True), pa.date32()),
         (Indicator("v", ("1",)), pa.decimal128(9, 2)),
         (Identifier("v", whole=False), pa.float64()),
     ):
@@ -560,11 +560,12 @@ def test_a_rule_asks_for_what_it_compares() -> None:
 
 
 def test_no_two_declarations_share_a_name() -> None:
-    """Also where an engine takes A for a."""
+    """Even if an engine ignores case."""
     made: list[DerivedColumn] = [
         *(Number(c) for c in ("v", "V")), *(Identifier(c, whole=False) for c in ("v", "V")), Bin("v", Bins((0, 1))),
-        Bin("v", Bins((0, 2))), Holds("v", 1), Holds("v", None, 1), Holds("v", equals=("1",)), Holds("v",
-        equals=("1", "2")), Indicator("v", ("1",)), Part("v", None, ("1",)), Part("v", 1, ("1",)), Legible("v",
-        True), Legible("v", False), Shown("v", None), Shown("v", 1),
+        Bin("v", Bins((0, 2))), SampleCondition("v", 1), SampleCondition("v", None, 1),
+        SampleCondition("v", equals=("1",)), SampleCondition("v", equals=("1", "2")), Indicator("v", ("1",)),
+        KeyPart("v", None, ("1",)), KeyPart("v", 1, ("1",)), NumberStatus("v", True), NumberStatus("v", False),
+        CodeText("v", None), CodeText("v", 1),
     ]  # fmt: skip
     assert len({column.name.lower() for column in made}) == len(made)

@@ -1,4 +1,4 @@
-"""From values to bins inside the engine, against plain Python: every kind of column, and all that is no number."""
+"""From values to bins in the engine, against plain Python: every type of column, and all non-numeric values."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from discreet.domain import Domain
 from discreet.domain.bins import PSEO, Bins
 from discreet.engine.audit import Audit, audit
-from discreet.engine.derived_values import Binned, sampled, with_bins
+from discreet.engine.derived_values import BinnedValue, in_sample, with_bins
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake.derived import Holds, Shown, identifier
+from discreet.engine.intake.derived import CodeText, SampleCondition, identifier
 from discreet.engine.intake.stream import Intake
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import SourceError
 from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
@@ -39,13 +39,15 @@ from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
 INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
-distributions = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+properties = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
-def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Holds, **more: pa.Array) -> list[int | None]:
+def found(
+    values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: SampleCondition, **more: pa.Array
+) -> list[int | None]:
     """The bins that DuckDB finds."""
-    made = Binned("b", "v", bins, rules)
+    made = BinnedValue("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
     with duckdb_engine() as engine:
         read = take_records(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
@@ -54,7 +56,7 @@ def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Holds, *
 
 
 def as_number(value: Any) -> float | Decimal | int | None:
-    """What a value is worth: nothing, if it is not written as people write numbers, or is not finite."""
+    """The number that a value represents: none if it is not in plain notation, or not finite."""
     if isinstance(value, str):
         value = float(value) if re.fullmatch(r" *[+-]?[0-9]+(\.[0-9]+)? *", value, re.ASCII) else None
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -63,7 +65,7 @@ def as_number(value: Any) -> float | Decimal | int | None:
 
 
 def bin_of(value: Any, bins: Bins) -> int | None:
-    """Eq. 2, border by border."""
+    """The definition of bins, edge by edge."""
     number = as_number(value)
     return None if number is None else sum(number >= border for border in bins.edges[1:-1])
 
@@ -71,19 +73,19 @@ def bin_of(value: Any, bins: Bins) -> int | None:
 # --- bins -----------------------------------------------------------------------------------------------------------
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 1010), st.integers(-(2**63), 2**63 - 1)), max_size=20))
-def test_whole_numbers(values: list[int | None]) -> None:
+def test_integers(values: list[int | None]) -> None:
     assert found(values, INT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, 10.0, 1000.0, -5.0])), max_size=20))
-def test_real_numbers(values: list[float | None]) -> None:
+def test_floats(values: list[float | None]) -> None:
     assert found(values, FLOAT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.decimals(-1100, 1100, places=2, allow_nan=False)), max_size=20))
 def test_decimals(values: list[Decimal | None]) -> None:
     assert found(values, pa.decimal128(12, 2), SMALL) == [bin_of(v, SMALL) for v in values]
@@ -115,7 +117,7 @@ GARBAGE = [
 ]
 
 
-@distributions
+@properties
 @given(
     st.lists(
         st.one_of(
@@ -146,15 +148,15 @@ def test_text_that_is_one(text: str) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint8(), pa.uint64(), pa.float32(), pa.decimal128(9, 0)])
 def test_every_kind_of_number_is_compared_as_a_number(kind: pa.DataType) -> None:
-    """A border need not fit the column's type."""
+    """An edge may be outside the range of the column's type."""
     values = [0, 9, 10, 100, None]
     typed = pa.array([None if v is None else Decimal(v) if pa.types.is_decimal(kind) else v for v in values], kind)
     assert found(typed.to_pylist(), kind, Bins((0, 10, 2**40 - 1, 2**40))) == [0, 0, 1, 1, None]
 
 
 @pytest.mark.parametrize("kind", [INT, FLOAT, TEXT, pa.decimal128(20, 2)])
-def test_the_borders_of_pseo(kind: pa.DataType) -> None:
-    """On a border, a unit below it, below the first and above the last."""
+def test_the_edges_of_pseo(kind: pa.DataType) -> None:
+    """On an edge, one below it, below the first and above the last."""
     values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.edges for d in (-1, 0)), 10**9]
     typed = [str(v) if kind == TEXT else Decimal(v) if pa.types.is_decimal(kind) else v for v in values]
     assert found(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
@@ -177,11 +179,11 @@ def test_one_bin_and_no_bins() -> None:
 # --- the sample -----------------------------------------------------------------------------------------------------
 
 
-def rule(**said: Any) -> Holds:
+def rule(**said: Any) -> SampleCondition:
     return SampleRule(**{"column": "v", **said}).holds
 
 
-@distributions
+@properties
 @given(
     st.lists(st.one_of(st.none(), st.floats(-20, 20), st.just(math.nan), st.just(math.inf)), max_size=15),
     st.integers(-10, 10),
@@ -235,27 +237,27 @@ def test_a_record_without_a_value_has_no_bin_whatever_the_rules_say() -> None:
     assert found([None, math.nan, 5.0], FLOAT, SMALL, said, w=pa.array(["yes"] * 3)) == [None, None, 1]
 
 
-def test_rules_in_words() -> None:
-    made = Binned(
+def test_descriptions_of_rules() -> None:
+    made = BinnedValue(
         "b", "pay", PSEO, (rule(column="pay", at_least=10_000, at_most=99_999), rule(column="e", equals=["y"]))
     )
     assert [column for derived in made.derived for column in derived.reads] == ["pay", "pay", "e"]
-    said = made.in_words()
+    said = made.description()
     assert said.startswith("pay: only records with pay at least 10,000 and at most 99,999")
     assert "e one of y count; " in said
     assert said.endswith("values below 10,000 belong to the first of 21 bins")
-    assert Binned("b", "pay", PSEO).in_words() == "pay: values below 10,000 belong to the first of 21 bins"
+    assert BinnedValue("b", "pay", PSEO).description() == "pay: values below 10,000 belong to the first of 21 bins"
 
 
 def test_records_without_a_bin_are_in_no_cell() -> None:
-    """Also where undeclared codes are counted as other: a value that is none is no other bin."""
+    """Even if undeclared codes are recoded to "other": a missing value is in no bin."""
     group = ValuesDomain(values=["x"], undeclared="other").attributes("g", Path())[0]
     domain = histogram_domain(Domain((group,)), "b", SMALL.count)
-    made = Binned("b", "v", SMALL, (rule(at_most=500),))
+    made = BinnedValue("b", "v", SMALL, (rule(at_most=500),))
     source = pa.table({"g": ["x", "x", "z", None, "x", "x"], "v": [-9.0, 5.0, 5.0, 11.0, None, 501.0]})
     with duckdb_engine() as engine:
         read = take_records(engine, source, Path(), [domain], Record(), [made]).table
-        rows = keep_records(engine, read, [domain], Record(), Secret(bytes(16)))
+        rows = bound_contributions(engine, read, [domain], Record(), Secret(bytes(16)))
         counted = count_cells(engine, rows, domain)
         cells = {
             c: n for b in engine.batches(counted) for c, n in zip(*(x.to_pylist() for x in b.columns), strict=True)
@@ -274,40 +276,40 @@ STRANGE = {
 }
 
 
-def columns_checked(made: Binned, **columns: pa.Array) -> None:
+def columns_checked(made: BinnedValue, **columns: pa.Array) -> None:
     with duckdb_engine() as engine:
         take_records(engine, pa.table(columns), Path(), [], Record(), [made])
 
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_a_value_must_be_a_number(kind: str) -> None:
-    with pytest.raises(SourceError, match=r"'v' is of type .*, which is no number") as caught:
-        columns_checked(Binned("b", "v", SMALL), v=STRANGE[kind])
+    with pytest.raises(SourceError, match=r"'v' is of type .*, which is not numeric") as caught:
+        columns_checked(BinnedValue("b", "v", SMALL), v=STRANGE[kind])
     assert caught.value.where == "source frame"
-    assert caught.value.do == "provide it as whole or real numbers"
+    assert caught.value.do == "provide it as integers or floating-point numbers"
 
 
 def test_numbers_and_text_are_values() -> None:
     for column in (pa.array([1]), pa.array([1.5]), pa.array(["1"]), pa.array([Decimal("1.5")])):
-        columns_checked(Binned("b", "v", SMALL), v=column)
+        columns_checked(BinnedValue("b", "v", SMALL), v=column)
 
 
 @pytest.mark.parametrize("said", [{"at_least": 1}, {"at_most": 1}])
 def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
-    made = Binned("b", "w", SMALL, (rule(**said),))
+    made = BinnedValue("b", "w", SMALL, (rule(**said),))
     columns_checked(made, v=pa.array([1]), w=pa.array([1]))
-    with pytest.raises(SourceError, match=r"column 'v' .* no number"):
+    with pytest.raises(SourceError, match=r"column 'v' .* not numeric"):
         columns_checked(made, v=STRANGE["date"], w=pa.array([1]))
 
 
 def test_a_column_of_codes_is_no_column_of_values() -> None:
-    """What is asked of a column is all that is done with it."""
-    made = Binned("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
+    """A column is checked for its use only."""
+    made = BinnedValue("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
     one, date, real, money = pa.array([1]), STRANGE["date"], pa.array([1.5]), pa.array([Decimal("1.5")])
     columns_checked(made, v=money, w=date, x=real)
     for columns, says in (
-        ({"v": date, "w": one, "x": one}, "column 'v' .* no number"),
-        ({"v": one, "w": one, "x": date}, "column 'x' .* no number"),
+        ({"v": date, "w": one, "x": one}, "column 'v' .* not numeric"),
+        ({"v": one, "w": one, "x": date}, "column 'x' .* not numeric"),
         ({"v": one, "w": STRANGE["list"], "x": one}, "column 'w' .* cannot be matched with codes"),
         ({"v": one, "w": money, "x": one}, "column 'w' .* cannot be matched with codes"),
         ({"v": one, "x": one}, "has no column 'w'"),
@@ -330,15 +332,15 @@ def test_a_value_that_is_a_code_as_well_must_still_be_a_number(tmp_path: Path, c
     office = Registrar(tmp_path / "office", records.set_column(6, "pay", strange))
     domains = {**spec()["domains"], "paid": {"values": ["true", "2020-01-01"], "column": "pay"}}
     opened = office.open(spec(table(**AMBIGUOUS[case]), domains=domains))
-    with pytest.raises(SourceError, match="no number"):
+    with pytest.raises(SourceError, match="not numeric"):
         opened.check()
 
 
 # --- the audit ------------------------------------------------------------------------------------------------------
 
 
-def looked(values: list[float | None], *rules: Holds) -> Audit:
-    made = Binned("b", "v", SMALL, rules)
+def looked(values: list[float | None], *rules: SampleCondition) -> Audit:
+    made = BinnedValue("b", "v", SMALL, rules)
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
         source = pa.table({"v": pa.array(values, FLOAT, from_pandas=False)})
@@ -346,7 +348,7 @@ def looked(values: list[float | None], *rules: Holds) -> Audit:
         return audit(engine, read, [domain], Record(), [made])
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.floats()), max_size=20), st.integers(-10, 10))
 def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float | None], least: int) -> None:
     numbers = [as_number(v) for v in values]
@@ -370,14 +372,14 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
     one record more or less a thousand others would have counted. No engine is asked any more."""
     values = pa.array([math.nan] * 1000 + [25_000.0, 30_000.0, *others], kind, from_pandas=False)
     pq.write_table(pa.table({"pay": values}), tmp_path / "pay.parquet")
-    made = Binned("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
+    made = BinnedValue("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
     with duckdb_engine() as engine:
         source = FileSource(path=str(tmp_path / "pay.parquet"))
         read = take_records(engine, source, tmp_path, [], Record(), [made], inspect=True).table
-        kept = read.filter(sampled(read, made)).aggregate(n=ibis._.count())
+        kept = read.filter(in_sample(read, made)).aggregate(n=ibis._.count())
         assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [2]
         for fate, number in (("missing", 1000 + others.count(None)), ("unreadable", others.count(math.inf))):
-            gone = read.filter(made.fates(read)[fate]).aggregate(n=ibis._.count())
+            gone = read.filter(made.outcomes(read)[fate]).aggregate(n=ibis._.count())
             assert [row["n"] for batch in engine.batches(gone) for row in batch.to_pylist()] == [number]
 
 
@@ -386,8 +388,8 @@ def test_no_number_is_no_code_whatever_else_is_in_the_file(tmp_path: Path, other
     values = pa.array([math.nan, -math.nan, 25.5, 30.0, *others], pa.float64(), from_pandas=False)
     pq.write_table(pa.table({"code": values}), tmp_path / "codes.parquet")
     with duckdb_engine() as engine:
-        scan, shown = engine.open(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path), Shown("code", None)
-        read = engine.take_in(scan, Intake((shown,)))
+        scan, shown = engine.open(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path), CodeText("code", None)
+        read = engine.ingest(scan, Intake((shown,)))
         texts = [v for batch in engine.batches(read) for v in batch[shown.name].to_pylist()]
         assert texts == [None, None, "25.5", "30", *[None] * len(others)]
 
@@ -412,7 +414,7 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
     assert len(left) == 1
     assert sum(int(n) for n in re.findall(r"(\d+) (?:records without|with one|outside)", left[0])) == 2
     assert "pay: 2 records below 1 are counted in the first bin" in said
-    assert said[-1] == "The release comes out all the same: the rules decide."
+    assert said[-1] == "These records will be dropped or recoded as declared; the release will run."
     assert not any("bin:" in line for line in said)
 
 

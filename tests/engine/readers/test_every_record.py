@@ -1,5 +1,5 @@
 """Removing a record changes the reading of no other record: for every reader, type, way of writing and border; and the
-test finds every defect of this kind that there has been (`support/record_independence.py` says what is compared)."""
+test detects every past defect of this kind (`support/record_independence.py` describes what is compared)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake import derived, normalise
-from discreet.engine.readers import Unfit, csvfile, open_source, parquet
+from discreet.engine.readers import UnsupportedType, csvfile, open_source, parquet
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from support import record_writers as writers
@@ -176,7 +176,7 @@ def test_32_bits_in_duckdbs_second_parquet_are_refused_by_type(kind: pa.DataType
             table = writers.as_table(kind, kept)
             path = writers.parquet_by_duckdb(table, tmp_path, f", PARQUET_VERSION {options}")
             (found,) = open_source(FileSource(path=path), tmp_path).kinds["x"]
-            assert isinstance(found, Unfit) == refused
+            assert isinstance(found, UnsupportedType) == refused
             assert not refused or str(found).endswith("in DuckDB's PARQUET_VERSION v2")
 
 
@@ -356,7 +356,7 @@ def as_files(case: RecordCase) -> RecordCase:
 
 
 def spark_report(case: RecordCase, engine: AnyEngine, most: int) -> ComparisonReport:
-    """Everything on Spark is the sum of records that were read alone, here; a refusal may be in other words."""
+    """The reading on Spark is the sum of single records read here; the text of a refusal may differ."""
     report = split(case, engine, as_files(case), most)
     report.found = [text for text in report.found if ": refused: " not in text or CRASH in text]
     return report
@@ -425,8 +425,8 @@ def test_what_spark_may_stop_at_is_refused_by_type_below_a_uri(
             source = FileSource(**case.write(kept, Path(folder)))
             scan = spark_engine_.open(source, Path(folder))
             (found,) = scan.kinds["x"]
-            assert isinstance(found, Unfit)
-            for made in (derived.Number("x"), derived.Shown("x", None), derived.Identifier("x", whole=False)):
+            assert isinstance(found, UnsupportedType)
+            for made in (derived.Number("x"), derived.CodeText("x", None), derived.Identifier("x", whole=False)):
                 with pytest.raises(SourceError, match="below a URI Spark decodes it; on a path that all workers see"):
                     made.check("x", found, scan.where)
 
@@ -450,7 +450,7 @@ def test_files_by_spark(kind: pa.DataType, spark: Spark) -> None:
 
 
 def no_blank_line(source: Any, **options: Any) -> pa.Table:
-    """A byte-order mark at the beginning of a block was taken away."""
+    """A byte-order mark at the beginning of a block was removed."""
     return READ_CSV(io.BytesIO(source.read().removeprefix(b"\n")), **options)
 
 
@@ -466,7 +466,7 @@ def any_case(self: parquet.RowGroup, columns: list[str], repeated: list[str]) ->
 
 
 def by_statistics(self: parquet.RowGroup, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
-    """Statistics know no NaN: a column was taken for constant where its least value is its largest."""
+    """Statistics exclude NaN: a column was treated as constant if its least value equals its largest."""
     with pq.ParquetFile(self.path) as file:
         group = file.metadata.row_group(self.number)
         known = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
@@ -481,7 +481,7 @@ def by_statistics(self: parquet.RowGroup, columns: list[str], repeated: list[str
 
 
 def pushed_down(self: parquet.RowGroup, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
-    """A filter was answered for a whole row group, and the statistics write −0.0 where 0.0 is the least."""
+    """A filter was evaluated for a whole row group, whose statistics have −0.0 if 0.0 is the least value."""
     with pq.ParquetFile(self.path) as file:
         place = file.schema_arrow.names.index("x")
         statistics = file.metadata.row_group(self.number).column(place).statistics
@@ -575,5 +575,5 @@ DEFECTS: list[tuple[str, Callable[..., Any], RecordCase, Any]] = [
 def test_defects_are_found(
     target: str, defect: Callable[..., Any], case: RecordCase, engine: IntakeOnly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, defect)  # without it the distribution holds, as is tested above
+    monkeypatch.setattr(target, defect)  # without it the property holds, as is tested above
     assert split(case, engine).found, defect.__doc__

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from discreet.engine.intake.derived import DerivedColumn, Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, DerivedColumn, Identifier, Number
 from discreet.engine.readers.postgres import _CODECS, _decoded
 from discreet.errors import SourceError
 from support.postgres_server import PostgresServer
@@ -18,7 +18,7 @@ from support.readings import Row, category, each_alone, readings, released_csv, 
 
 
 class Tables:
-    """A database of some encoding, and tables in it, made of SQL."""
+    """A database in some encoding, with tables created by SQL."""
 
     def __init__(self, server: PostgresServer, encoding: str) -> None:
         from adbc_driver_postgresql import dbapi
@@ -79,7 +79,7 @@ def test_texts_that_the_client_cannot_hold(others: dict[str, Tables], encoding: 
 
 @pytest.mark.parametrize("encoding", TWICE)
 def test_two_texts_of_a_database_are_never_one_person(server: PostgresServer, encoding: str) -> None:
-    """They are two keys to PostgreSQL, and were one person here, whose records pushed out each other."""
+    """They are two keys in PostgreSQL, and were read as one person, whose records displaced each other."""
     tables = tables_in(server, encoding)
     made = (Identifier("s", whole=False),)
     rows = each_alone(TWICE[encoding], lambda values: tables.rows("text PRIMARY KEY", values, made))
@@ -119,7 +119,7 @@ def test_names_of_columns_in_other_alphabets(others: dict[str, Tables]) -> None:
     tables = others["LATIN1"]
     tables.run(r'CREATE TABLE U&"t\00fcr" (U&"n\00e4m""e" text, "plain\x" int)')
     tables.run(r"""INSERT INTO U&"t\00fcr" VALUES (E'\xe4', 7)""")
-    found = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), Shown("plain\\x", None)))
+    found = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), CodeText("plain\\x", None)))
     assert found == [(None, "ä", "7")]
 
 
@@ -132,7 +132,7 @@ def test_one_byte_that_is_no_text(utf8: Tables) -> None:
 
 @pytest.mark.parametrize("kind", ["char(3)", "bpchar", "character(5)", "padded"])
 def test_blanks_at_the_end_of_a_padded_text_make_no_other(utf8: Tables, kind: str) -> None:
-    """To SQL they make no difference in these types: 'a' and 'a  ' were two ids, and '7' no code."""
+    """They are insignificant in SQL for these types: 'a' and 'a  ' were two ids, and '7' did not match its code."""
     utf8.run("DROP TABLE IF EXISTS t", "DROP DOMAIN IF EXISTS padded", "CREATE DOMAIN padded AS char(4)")
     values = ["'7'", "'7  '", "' 7'", "''", "NULL", "'é '"]
     rows = each_alone(values, lambda vs: utf8.rows(kind, vs, uses("s", id="s")))
@@ -161,11 +161,11 @@ def test_numeric_is_a_value_and_no_identifier(utf8: Tables) -> None:
     values = ["7", "7.0", "7.00", "'NaN'", "'Infinity'", "1e100", "NULL", "0.1", "1e400", "1e-400"]
     rows = each_alone(values, lambda vs: utf8.rows("numeric", vs, (Number("s"),)))
     assert rows == [(7.0,), (7.0,), (7.0,), (None,), (None,), (1e100,), (None,), (0.1,), (None,), (0.0,)]
-    for made in ((Identifier("s", whole=False),), (Shown("s", None),)):
+    for made in ((Identifier("s", whole=False),), (CodeText("s", None),)):
         for held in ([], ["7.0"]):
             with pytest.raises(SourceError, match=r"of type numeric"):
                 utf8.rows("numeric", held, made)
-    with pytest.raises(SourceError, match=r"numeric\(9,2\).*can merge two ids"):
+    with pytest.raises(SourceError, match=r"numeric\(9,2\).*can merge two identifiers"):
         utf8.rows("numeric(9,2)", [], (Identifier("s", whole=False),))
 
 
@@ -196,7 +196,7 @@ def test_dates_uuids_enumerations_and_domains(utf8: Tables) -> None:
 def test_other_types_of_postgresql_are_refused(utf8: Tables, kind: str) -> None:
     with pytest.raises(SourceError, match="of type _?" + kind.partition("(")[0].partition("[")[0]):
         utf8.rows(kind, [], (category("s", "ok"),))
-    with pytest.raises(SourceError, match="no number"):
+    with pytest.raises(SourceError, match="not numeric"):
         utf8.rows(kind, [], (Number("s"),))
 
 
@@ -249,7 +249,7 @@ def test_other_types_of_duckdb_are_refused_under_their_names(tmp_path: Path, kin
 
 def test_values_of_duckdb_one_by_one(tmp_path: Path) -> None:
     def read(kind: str, values: Sequence[str]) -> list[Row]:
-        return each_alone(values, lambda vs: held(tmp_path / "x.duckdb", kind, vs, (Shown("s", None),)))
+        return each_alone(values, lambda vs: held(tmp_path / "x.duckdb", kind, vs, (CodeText("s", None),)))
 
     assert read("DATE", ["'2020-01-31'", "'infinity'", "'-infinity'", "'5881580-07-10'"])[1:] == [(None,)] * 3
     assert read("FLOAT", ["'nan'", "'inf'", "7"]) == [(None,), (None,), ("7",)]

@@ -1,4 +1,4 @@
-"""Frames of Python's libraries: a column is read or refused by its type, and each value by itself."""
+"""Frames of Python libraries: a column is read or refused by its type, and values are converted one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain.bins import Bins
-from discreet.engine.intake.derived import Bin, Identifier, Number, Shown
+from discreet.engine.intake.derived import Bin, CodeText, Identifier, Number
 from discreet.engine.readers import open_source
 from discreet.errors import SourceError
 from support.readings import Row, category, each_alone, readings, released_csv, uses
@@ -118,8 +118,8 @@ LARGE: list[tuple[Any, str | None, float | None]] = [  # code, value
 
 
 def test_real_numbers_among_objects_are_those_of_a_column_of_real_numbers() -> None:
-    """They have no text that is both their code and their value: 1e300 is a value, in whatever company."""
-    made = (Shown("s", None), Number("s"), Bin("s", Bins((0, 1, 3))))
+    """No text is both their code and their value: 1e300 is a value, whatever else is in the column."""
+    made = (CodeText("s", None), Number("s"), Bin("s", Bins((0, 1, 3))))
     rows = each_alone([v for v, *_ in LARGE], lambda values: readings(objects(values), made))
     assert [row[:2] for row in rows] == [(text, number) for _, text, number in LARGE]
     reals = [i for i, (v, *_) in enumerate(LARGE) if isinstance(v, float)]
@@ -237,7 +237,7 @@ def series(values: Sequence[Any], dtype: Any) -> Any:
     ],
 )
 def test_pandas_types(dtype: Any, values: list[Any], texts: list[str | None]) -> None:
-    rows = each_alone(values, lambda vs: readings(series(vs, dtype), (Shown("s", None),)))
+    rows = each_alone(values, lambda vs: readings(series(vs, dtype), (CodeText("s", None),)))
     assert [row[0] for row in rows] == texts
 
 
@@ -265,14 +265,14 @@ def test_pandas_types_that_are_refused_where_they_are_used(column: Any) -> None:
 
 def test_whole_numbers_beside_a_missing_one_are_no_identifiers() -> None:
     for values in ([1, None], [1.0]):
-        with pytest.raises(SourceError, match="says whom a record is about"):
+        with pytest.raises(SourceError, match="is used as an identifier"):
             readings(pd.DataFrame({"s": values}), (Identifier("s", whole=False),))
 
 
 def test_names_of_columns() -> None:
-    with pytest.raises(SourceError, match="two columns of one name"):
+    with pytest.raises(SourceError, match="two columns with the same name"):
         readings(pd.DataFrame([["ok", "x"]], columns=["s", "s"]), uses("s"))
-    with pytest.raises(SourceError, match="two columns of one name"):
+    with pytest.raises(SourceError, match="two columns with the same name"):
         readings(pa.table([["ok"], ["x"]], names=["s", "s"]), uses("s"))
     assert readings(pd.DataFrame([["ok", "x"]], columns=["s", 1]), uses("s")) == [(0, "ok")]
     pairs = pd.MultiIndex.from_tuples([("s", "a"), ("s", "b")])
@@ -315,7 +315,7 @@ def test_polars_types() -> None:
         pl.Series("exact", [Decimal("1.50"), None], pl.Decimal(38, 2)),
         pl.Series("listed", ["ok", None], pl.Enum(["ok"])),
     )
-    made = (*uses("s"), Number("exact"), Shown("listed", None))
+    made = (*uses("s"), Number("exact"), CodeText("listed", None))
     assert readings(frame, made) == [(0, "ok", 1.5, "ok"), (None, None, None, None)]
     assert readings(frame.lazy(), made) == readings(frame, made)
     for column, kind in {"wide": "Int128", "any": "Object", "exact": "decimal128"}.items():
@@ -330,7 +330,7 @@ def test_ibis_tables() -> None:
         "'infinity'::DATE e, 1.5::DECIMAL(9, 2) f, '\\xFF'::BLOB g"
     )
     table = backend.table("t")
-    assert readings(table, (*uses("s"), Shown("e", None), Number("f"))) == [(0, "ok", None, 1.5)]
+    assert readings(table, (*uses("s"), CodeText("e", None), Number("f"))) == [(0, "ok", None, 1.5)]
     for column in "abcdg":
         with pytest.raises(SourceError, match=f"column '{column}'"):
             readings(table, (Identifier(column, whole=False),))

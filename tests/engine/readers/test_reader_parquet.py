@@ -1,4 +1,4 @@
-"""Parquet files are read by the types of their columns, whatever was noted beside them and however they are encoded."""
+"""Parquet files are read by the types of their columns, whatever their metadata and encodings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engine.intake.derived import Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, Identifier, Number
 from discreet.engine.readers import open_source, parquet
 from discreet.errors import SourceError
 from discreet.spec import FileSource
@@ -84,7 +84,7 @@ READ: dict[str, tuple[pa.Array, str]] = {  # what Arrow notes of a column may be
 def test_a_column_reads_the_same_with_and_without_a_note(tmp_path: Path, name: str, note: bool, version: str) -> None:
     column, text = READ[name]
     pq.write_table(pa.table({"s": column}), tmp_path / "x.parquet", store_schema=note, version=version)
-    assert readings(str(tmp_path / "x.parquet"), (Shown("s", None),)) == [(text,)]
+    assert readings(str(tmp_path / "x.parquet"), (CodeText("s", None),)) == [(text,)]
 
 
 REFUSED = {
@@ -99,8 +99,8 @@ def test_a_type_that_is_only_noted_is_refused_as_noted(tmp_path: Path, name: str
     """A duration lies there as a whole number: what it means decides."""
     for column in (REFUSED[name], REFUSED[name].slice(0, 0)):
         pq.write_table(pa.table({"s": column}), tmp_path / "x.parquet")
-        for made in (Identifier("s", whole=False), Shown("s", None), Number("s")):
-            with pytest.raises(SourceError, match=f"column 's' is of type .*{name}|says whom.*{name}"):
+        for made in (Identifier("s", whole=False), CodeText("s", None), Number("s")):
+            with pytest.raises(SourceError, match=f"column 's' is of type .*{name}|is used as an identifier.*{name}"):
                 readings(str(tmp_path / "x.parquet"), (made,))
 
 
@@ -108,7 +108,10 @@ def test_columns_and_values_that_are_called_as_the_note_is(tmp_path: Path) -> No
     name = "ARROW:schema"
     table = pa.table({name: [name, "ok"], "s": pa.array([name, "7"]).dictionary_encode()})
     pq.write_table(table.replace_schema_metadata({"a": name, name + "x": "y"}), tmp_path / "x.parquet")
-    assert readings(str(tmp_path / "x.parquet"), (Shown(name, None), Shown("s", None))) == [(name, name), ("ok", "7")]
+    assert readings(str(tmp_path / "x.parquet"), (CodeText(name, None), CodeText("s", None))) == [
+        (name, name),
+        ("ok", "7"),
+    ]
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.engine.intake.derived import Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, Identifier, Number
 from discreet.engine.readers import frames, open_source
 from discreet.errors import SourceError
 from support.neighbouring_releases import ReleaseOffice
@@ -87,7 +87,7 @@ def test_two_tables_of_one_connection_in_one_release(tmp_path: Path, kind: str) 
 
 
 def test_two_columns_of_one_name_are_refused(connection: Any) -> None:
-    with pytest.raises(SourceError, match=r"two columns of one name|does not speak Arrow"):
+    with pytest.raises(SourceError, match=r"two columns with the same name|cannot be converted to Arrow"):
         open_source(connection.sql("SELECT s, other AS S, 1 AS s FROM t"), Path())
 
 
@@ -99,7 +99,7 @@ def test_a_sum_of_whole_numbers_is_one_or_none() -> None:
     backend = ibis.duckdb.connect()
     backend.con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES ('a', 7), ('b', {2**63 - 1}), ('b', 1)) v(s, n)")
     summed = backend.table("t").group_by("s").aggregate(n=lambda t: t.n.sum())
-    found = readings(summed, (Shown("s", None), Identifier("n", whole=True)))
+    found = readings(summed, (CodeText("s", None), Identifier("n", whole=True)))
     assert sorted(found) == [("a", 7), ("b", None)]
 
 
@@ -107,7 +107,7 @@ def test_an_ibis_table_that_mentions_public_ones() -> None:
     backend = ibis.duckdb.connect()
     backend.con.execute("CREATE TABLE t AS SELECT 'ok' AS s, 1 AS k")
     listed = ibis.memtable({"k": [1], "name": ["one"]})
-    assert readings(backend.table("t").join(listed, "k"), (Shown("name", None), *uses("s"))) == [("one", 0, "ok")]
+    assert readings(backend.table("t").join(listed, "k"), (CodeText("name", None), *uses("s"))) == [("one", 0, "ok")]
 
 
 def test_an_ibis_table_of_polars_is_read_as_polars_reads_it() -> None:
@@ -131,5 +131,5 @@ def test_more_than_2_gib_of_text_in_one_batch(kind: str) -> None:
 def test_a_connection_that_is_closed_is_refused_in_our_words(connection: Any) -> None:
     relation = connection.table("t")
     connection.close()
-    with pytest.raises(SourceError, match="does not speak Arrow"):
+    with pytest.raises(SourceError, match="cannot be converted to Arrow"):
         frames.scan(relation)

@@ -1,4 +1,4 @@
-"""One record of a SAS or Stata file, whatever it holds, changes no other's reading and stops nothing."""
+"""No record of a SAS or Stata file changes the reading of another, or makes the reader fail."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_times_are_no_dates(tmp_path: Path) -> None:
 
 def test_real_numbers_are_no_identifiers(tmp_path: Path) -> None:
     sas(tmp_path / "x.sas7bdat", RECORDS, 20, BAD["utf-8"])
-    with pytest.raises(SourceError, match="says whom a record is about"):
+    with pytest.raises(SourceError, match="is used as an identifier"):
         readings("x.sas7bdat", uses("s", id="v"), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Every format gives the same cells; leading zeros survive; errors say what and never quote a record."""
+"""Every format gives the same cells; leading zeros survive; errors are specific and never quote a record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import discreet
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.readers import csvfile
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import SourceError
 from discreet.pipeline.check import lines as lines_of
 from discreet.privacy.guarantee import Record
@@ -56,7 +56,7 @@ def cells(source: Any, base: Path = Path(), domain: Domain = DOMAIN) -> dict[int
         source = TypeAdapter(Source).validate_python(source)
     with duckdb_engine() as engine:
         table = take_records(engine, source, base, [domain], Record()).table
-        rows = keep_records(engine, table, [domain], Record(), bytes(16))
+        rows = bound_contributions(engine, table, [domain], Record(), bytes(16))
         out: dict[int, int] = {}
         for batch in engine.batches(count_cells(engine, rows, domain)):
             out.update(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
@@ -181,7 +181,7 @@ def test_missing_file_column_and_wrong_type(tmp_path: Path) -> None:
         cells(TABLE.rename_columns(["stat", "sex"]))
     with pytest.raises(SourceError, match="cannot be matched with codes"):
         cells(TABLE.set_column(0, "state", pa.array([[s] for s in SEXES])))
-    with pytest.raises(SourceError, match="does not speak Arrow"):
+    with pytest.raises(SourceError, match="cannot be converted to Arrow"):
         cells(object())
 
 
@@ -285,7 +285,7 @@ def test_other_packed_files_are_refused_by_name(tmp_path: Path, ending: str, sou
     source = source.format(ending) if isinstance(source, str) else {**source, "path": source["path"].format(ending)}
     with pytest.raises(SourceError) as caught:
         cells(source, tmp_path)
-    assert f"x.csv{ending} is packed as {ending.lower()}. Unpack it" in str(caught.value)
+    assert f"x.csv{ending} is compressed as {ending.lower()}. Decompress it" in str(caught.value)
     assert ".csv.gz" in caught.value.do
 
 
@@ -306,7 +306,7 @@ def test_a_damaged_gzip_file_is_refused_in_our_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.parquet.gz", "x.sas7bdat.gz", "x.gz"])
 def test_only_csv_is_read_from_gzip(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(LINES.encode()))
-    with pytest.raises(SourceError, match=r"is packed as \.gz\. Unpack it"):
+    with pytest.raises(SourceError, match=r"is compressed as \.gz\. Decompress it"):
         cells(name, tmp_path)
 
 
@@ -316,7 +316,7 @@ def test_a_packed_file_that_calls_itself_csv_is_refused_by_its_packer(tmp_path: 
     (tmp_path / "x.csv").write_bytes(packed)
     (tmp_path / "y.csv.gz").write_bytes(gzip.compress(packed))
     for name in ("x.csv", "y.csv.gz"):
-        with pytest.raises(SourceError, match=f"{name} is not CSV, but packed by .*Unpack it"):
+        with pytest.raises(SourceError, match=f"{name} is not CSV, but compressed with .*Decompress it"):
             cells(name, tmp_path)
 
 
@@ -417,7 +417,7 @@ def test_a_collation_merges_no_codes(tmp_path: Path) -> None:
 
 
 def test_a_duckdb_table_of_further_types(tmp_path: Path) -> None:
-    """What Arrow has no lossless type for is refused under its own name, and does not matter where nobody wants it."""
+    """A type without lossless equivalent in Arrow is refused under its own name, if the column is wanted."""
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         connection.execute("CREATE TYPE region AS ENUM ('01', '02', '10')")
         connection.execute(
@@ -470,7 +470,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("state,sex,sex\n01,1,1\n")
     pq.write_table(twins, tmp_path / "x.parquet")
     for source in (twins, twins.to_pandas(), "x.parquet"):
-        with pytest.raises(SourceError, match="two columns of one name"):
+        with pytest.raises(SourceError, match="two columns with the same name"):
             cells(source, tmp_path)
     with pytest.raises(SourceError, match="one name for each column"):
         cells("x.csv", tmp_path)

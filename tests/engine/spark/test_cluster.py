@@ -1,4 +1,4 @@
-"""A standalone cluster, for real: a master and workers, each a process, with encrypted channels. Tasks, executors,
+"""A real standalone cluster: a master and workers, each a process, with encrypted channels. Tasks, executors,
 workers and drivers are killed; the bytes stay those of DuckDB and the ledger is charged once."""
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Office:
             assert not list(self.isolated.glob(found)), found
 
     def untouched(self) -> None:
-        """As if nothing had been asked for."""
+        """Nothing is spent or left behind."""
         assert discreet.ledger(self.agency.ledger_path).verify().names() == set()
         assert self.spent() == 0
         self.nothing_left()
@@ -169,7 +169,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """What a refusal says: one line, without a confidential value."""
+    """The text of a refusal: one line, without a confidential value."""
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     line = done.stderr.removesuffix("\n")
@@ -526,7 +526,7 @@ def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isol
                 running.append((office, office.start(settings=other)))
         for office, done in [(office, ended(process)) for office, process in running]:
             line = one_line(done)
-            assert f"master {office.cluster.master}: does not take this process" in line  # type: ignore[union-attr]
+            assert f"master {office.cluster.master}: does not accept this process" in line  # type: ignore[union-attr]
             assert "without encryption, with another secret" in line
             assert "Compare spark-defaults.conf on both sides" in line
             assert "XOTHERSECRETX" not in line
@@ -537,9 +537,9 @@ def test_a_cluster_without_workers_or_with_too_small_ones(tmp_path: Path, isolat
     with cluster(tmp_path / "spark", workers=0) as found:
         office = Office(tmp_path / "agency", isolated, found)
         line = one_line(office.drive(patience=3))
-        assert "the cluster runs nothing within 3 seconds" in line
-        assert "workers that are free and large enough" in line
+        assert "the cluster has run no task within 3 seconds" in line
+        assert "free workers that are large enough" in line
         office.untouched()
         add_worker(found, HOSTS[0])
-        assert "runs nothing" in one_line(office.drive("run", {"spark.executor.memory": "99g"}, patience=3))
+        assert "has run no task" in one_line(office.drive("run", {"spark.executor.memory": "99g"}, patience=3))
         office.untouched()

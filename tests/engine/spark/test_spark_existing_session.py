@@ -1,4 +1,4 @@
-"""A release as a guest in somebody's Spark session: it finds its source there, and leaves the session as it was."""
+"""A release on the user's Spark session: it reads its source there, and leaves the session as it was."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_columns_of_a_frame_are_found_by_their_exact_names(spark: Spark) -> None
             scan = engine.open(frame.toDF(*names.split()), Path(), wanted.split())
             assert list(scan.kinds) == kept
         for wanted in ("v", "w"):
-            with pytest.raises(SourceError, match="two columns of one name"):
+            with pytest.raises(SourceError, match="two columns with the same name"):
                 engine.open(frame.toDF("v", "v", "w"), Path(), [wanted])
 
 
@@ -112,7 +112,7 @@ def test_a_frame_of_the_session(bureau: Bureau, spark: Spark) -> None:
 
 
 def test_a_frame_is_computed_once(bureau: Bureau, spark: Spark) -> None:
-    """A frame that answers differently each time is asked once, and all tables are of the same answer."""
+    """A frame with other results at each computation is computed once, and all tables are of that snapshot."""
     diary = bureau.folder / "diary"
 
     def chance(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,7 +194,7 @@ def test_a_failure_quotes_nothing(bureau: Bureau, spark: Spark) -> None:
     table = pa.table({"cell": [1, 2], "who": [SECRET_PERSON, SECRET_CODE]})
     try:
         with open_engine("duckdb", spark.session) as engine:
-            stored = engine.store(engine.public(table))
+            stored = engine.store(engine.load_table(table))
             with pytest.raises(
                 EngineError, match=r"a worker failed \(ValueError in test_spark_existing_session.py"
             ) as e:
@@ -215,8 +215,8 @@ def test_pyspark_prints_nothing(spark: Spark) -> None:
     spark.session.conf.set("spark.sql.ansi.enabled", "true")
     try:
         with open_engine("duckdb", spark.session) as engine:
-            public = engine.public(table)
-            with pytest.raises(EngineError, match="withheld") as error:
+            public = engine.load_table(table)
+            with pytest.raises(EngineError, match="redacted") as error:
                 list(engine.batches(public.select(who=public.who.cast("int64"))))
         assert SECRET_PERSON not in f"{error.value!r} {printed.getvalue()}"
         with pytest.raises(NumberFormatException):

@@ -1,4 +1,4 @@
-"""What keeps a release on Spark from going wrong quietly: each guard, and that it bites."""
+"""Safeguards against silent failures of a release on Spark, each tested by a violation."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from discreet.engine.intake.stream import Intake
 from discreet.engine.spans import FingerprintKernel, Spans
 from discreet.engine.spark.jobs import Jobs
 from discreet.engine.spark.session import _check_encryption
-from discreet.engine.spark.worker import Prioritise, ReadPieces, RunKernel, TakeIn, versions
+from discreet.engine.spark.worker import FrameIntakeTask, KernelTask, PieceIntakeTask, PriorityTask, versions
 from discreet.errors import EngineError, SourceError
 from discreet.spec import FileSource
 from support.engines import Spark, on_cluster
 
 
-@pytest.mark.parametrize("made_by", [("other", pa.__version__), (versions()[0], "1.0")])
-def test_a_task_of_other_versions_is_refused_where_it_runs(made_by: tuple[str, str]) -> None:
+@pytest.mark.parametrize("driver_versions", [("other", pa.__version__), (versions()[0], "1.0")])
+def test_a_task_of_other_versions_is_refused_where_it_runs(driver_versions: tuple[str, str]) -> None:
     """A worker may come long after the others were asked for theirs."""
     for task in (
-        RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), None, made_by),
-        Prioritise((0,), "place", None, made_by),
-        TakeIn(Intake((Number("a"),)), made_by),
-        ReadPieces(Intake((Number("a"),)), (), made_by),
+        KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), None, driver_versions),
+        PriorityTask((0,), "place", None, driver_versions),
+        FrameIntakeTask(Intake((Number("a"),)), driver_versions),
+        PieceIntakeTask(Intake((Number("a"),)), (), driver_versions),
     ):
-        with pytest.raises(EngineError, match="another discreet or Arrow"):
+        with pytest.raises(EngineError, match="a different version of discreet or Arrow"):
             list(task(iter(())))
-    list(RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), None, versions())(iter(())))
+    list(KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), None, versions())(iter(())))
 
 
 def test_a_source_that_changed_is_noticed(spark: Spark, tmp_path: Path) -> None:
@@ -47,15 +47,15 @@ def test_a_source_that_changed_is_noticed(spark: Spark, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": ["x", "y"]}), path)
     with open_engine("duckdb", spark.session) as engine:
         engine.open(FileSource(path=str(path)), tmp_path)
-        engine.unchanged()
+        engine.check_unchanged()
         os.utime(path, (1, 1))
         with pytest.raises(SourceError, match="changed while it was read"):
-            engine.unchanged()
+            engine.check_unchanged()
         engine.open(FileSource(path=str(path)), tmp_path)
         pq.write_table(pa.table({"a": ["x", "y", "z"]}), path)
         os.utime(path, (1, 1))  # of the same time, but not of the same size
         with pytest.raises(SourceError, match="changed while it was read"):
-            engine.unchanged()
+            engine.check_unchanged()
 
 
 ALL = {
@@ -152,11 +152,11 @@ from contextlib import suppress
 from pathlib import Path
 from discreet.engine import open_engine
 from discreet.errors import EngineError
-from discreet.engine.spark.session import started
+from discreet.engine.spark.session import start_session
 from discreet.spec import SparkEngineSpec
 spec = SparkEngineSpec(spark="local[1]", config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
 folder = Path(sys.argv[1])
-with started(spec, folder) as session:
+with start_session(spec, folder) as session:
     os.kill(session.sparkContext._gateway.proc.pid, signal.SIGKILL)
     session.sparkContext._gateway.proc.wait()
     try:
@@ -164,7 +164,7 @@ with started(spec, folder) as session:
             pass
     except EngineError as error:
         print(error)
-with started(spec, folder) as session:
+with start_session(spec, folder) as session:
     print(session.range(3).count())
 """
 

@@ -1,4 +1,4 @@
-"""What is missing for Spark is said in one clear line, before anything is read or spent; nothing is left behind."""
+"""Missing requirements of Spark are reported in one line, before anything is read or spent."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def free_port() -> int:
 def test_no_java_on_the_path(office: Office, tmp_path: Path) -> None:
     line = office.refused(environment={"PATH": str(tmp_path)})
     assert line == (
-        "discreet: engine spark: Spark needs Java, and there is none. "
+        "discreet: engine spark: Spark needs Java, and none was found. "
         "Install Java 17 or 21 and point JAVA_HOME to it."
     )  # fmt: skip
 
 
 def test_no_java_in_java_home(office: Office, tmp_path: Path) -> None:
     line = office.refused(environment={"JAVA_HOME": str(tmp_path)})
-    assert f"there is none in JAVA_HOME ({tmp_path})" in line
+    assert f"none was found in JAVA_HOME ({tmp_path})" in line
     assert "Install Java 17 or 21" in line
 
 
@@ -177,7 +177,7 @@ def test_a_master_that_does_not_answer(office: Office) -> None:
 
 def test_a_cluster_whose_secret_is_not_known_here(office: Office, listening: str, tmp_path: Path) -> None:
     line = office.refused(listening, environment={"SPARK_CONF_DIR": str(tmp_path)})
-    assert f"master {listening}: the cluster's secret is not known here" in line
+    assert f"master {listening}: the cluster's secret is not known on this machine" in line
     assert "spark-defaults.conf of $SPARK_CONF_DIR" in line
 
 
@@ -257,7 +257,7 @@ def shared(office: Office, spark: Any) -> InOneSession:
 def test_a_csv_file_runs_on_duckdb(shared: InOneSession) -> None:
     (shared.office.agency.folder / "graduates.csv").write_text("person_id,state,degree\nP000001,01,01\n")
     line = shared.refused(source={"graduates": "graduates.csv"})
-    assert line.endswith("source graduates.csv: is csv: Spark reads Parquet here. Convert it, or run on DuckDB.")
+    assert line.endswith("source graduates.csv: is csv; on Spark only Parquet is read. Convert it, or run on DuckDB.")
 
 
 @pytest.mark.parametrize("path", ["nowhere.parquet", "file:///nowhere/graduates.parquet", "nothing://x/graduates"])
@@ -267,7 +267,7 @@ def test_a_path_that_leads_nowhere(shared: InOneSession, path: str) -> None:
 
 @pytest.mark.parametrize("source", [{"duckdb": "x.db", "table": "t"}, {"postgres": "postgresql://h/d", "table": "t"}])
 def test_a_database_runs_on_duckdb(shared: InOneSession, source: dict[str, str]) -> None:
-    assert "source: is not read by Spark here. Name a Parquet path" in shared.refused(source={"graduates": source})
+    assert "source: cannot be read by Spark. Name a Parquet path" in shared.refused(source={"graduates": source})
 
 
 def test_a_source_without_a_declared_column(shared: InOneSession) -> None:
@@ -322,7 +322,7 @@ def test_a_session_that_is_open_already_is_neither_used_nor_closed(office: Offic
         "    session.stop()\n"
     )
     line = office.refused(command=[sys.executable, str(script)])
-    assert "a Spark session is open in this process already" in line
+    assert "a Spark session is already open in this process" in line
     assert "session=" in line
 
 
@@ -343,7 +343,7 @@ def python_with(folder: Path, *paths: Path | str) -> dict[str, str]:
 
 def test_a_worker_without_discreet(office: Office, tmp_path: Path) -> None:
     line = office.refused(config=python_with(tmp_path / "bare"), environment=NO_PATH)
-    assert "engine spark: a worker has no discreet installed. Install the same discreet there" in line
+    assert "engine spark: discreet is not installed on a worker. Install the same version there" in line
     assert "spark.pyspark.python" in line
 
 
@@ -385,5 +385,5 @@ def test_a_worker_with_another_python(office: Office) -> None:
     if (other := other_python()) is None:
         pytest.skip("this machine has one Python")
     line = office.refused(config={**BRIEF, "spark.pyspark.python": other}, environment=NO_PATH)
-    assert "engine spark: a worker has another Python than this process" in line
+    assert "engine spark: a worker has a different version of Python than this process" in line
     assert "spark.pyspark.python" in line

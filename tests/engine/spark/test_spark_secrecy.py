@@ -1,4 +1,4 @@
-"""Nobody who watches a release on Spark learns its key or a record: not in logs, event logs, UI pages, plans, closures,
+"""Observers of a release on Spark cannot see its key or a record: not in logs, event logs, UI pages, plans, closures,
 files, or what lies on a worker's disk while it works. The same search finds both where nothing is encrypted."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from pyspark import cloudpickle
 
 from discreet.engine.spans import FingerprintKernel, Spans
-from discreet.engine.spark.worker import Prioritise, RunKernel
+from discreet.engine.spark.worker import KernelTask, PriorityTask
 from discreet.errors import ReleaseKeyError
 from discreet.noise.key import ReleaseKey, Secret
 from support.agency import SECRET_CODE, SECRET_PERSON
@@ -30,7 +30,7 @@ PLACES = {
     "events": b"SparkListenerSQLExecutionStart",
     "ui": b"MapInArrow",
     "plans": b"MapInArrow",
-    "closures": b"RunKernel",
+    "closures": b"KernelTask",
     "local": None,
     "out": b"protected",
     "ledger": b"reserve",
@@ -107,7 +107,7 @@ def test_the_search_would_find(watched: Path) -> None:
     # A secret that is handed over as plain bytes would show in a closure, and a record in any text.
     key = bytes.fromhex(json.loads((watched / "needles.json").read_text())["key"])
     (watched / "closure").write_bytes(
-        cloudpickle.dumps(RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), key, ("", "")))
+        cloudpickle.dumps(KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), key, ("", "")))
     )
     assert found(watched, watched / "closure") == {"key, raw"}
     (watched / "text").write_text(f"failed on {SECRET_PERSON} with {key!r} and {key.hex()}")
@@ -125,10 +125,10 @@ def test_a_session_without_encryption_is_refused(watched: Path) -> None:
 
 @pytest.mark.parametrize("secret", [Secret(bytes(32)), ReleaseKey.simulation("x")])
 def test_no_closure_can_hold_a_secret(secret: object) -> None:
-    """Whoever forgets to broadcast is stopped."""
+    """A secret that is not broadcast is refused."""
     for closure in (
-        RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), secret, ("", "")),
-        Prioritise((0,), "place", secret, ("", "")),
+        KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), secret, ("", "")),
+        PriorityTask((0,), "place", secret, ("", "")),
         lambda batches: secret,
     ):
         for dumps in (cloudpickle.dumps, pickle.dumps):

@@ -93,12 +93,12 @@ def test_what_lies_in_a_hidden_folder_is_left_out(bureau: Bureau, spark: Spark, 
 
 @pytest.mark.parametrize("name", ["_h.parquet", ".h.parquet", "h.parquet._COPYING_"])
 def test_a_file_that_spark_passes_over_is_refused_by_its_name(bureau: Bureau, spark: Spark, name: str) -> None:
-    """A release was published of no record, and paid for."""
+    """A release of no records was published, and its ε spent."""
     path = written(NINE, bureau.folder / "files" / name)
-    with pytest.raises(SourceError, match=f"Spark passes over a file of the name '{name}'"):
+    with pytest.raises(SourceError, match=f"Spark ignores files with names like '{name}'"):
         bureau.published(counted(as_uri(spark, path), ["a"]), spark.session)
     if name.endswith("_COPYING_"):
-        with pytest.raises(SourceError, match="Spark passes over"):
+        with pytest.raises(SourceError, match="Spark ignores"):
             bureau.published(counted(as_uri(spark, path.parent), ["a"]), spark.session)
 
 
@@ -114,10 +114,10 @@ def test_a_change_below_a_uri_is_noticed(spark: Spark, tmp_path: Path) -> None:
     path = written(NINE, tmp_path / "files" / "a.parquet")
     with open_engine("duckdb", spark.session) as engine:
         engine.open(FileSource(path=as_uri(spark, path.parent)), tmp_path, ["g"])
-        engine.unchanged()
+        engine.check_unchanged()
         written(NINE, path.with_name("b.parquet"))
         with pytest.raises(SourceError, match="changed while it was read"):
-            engine.unchanged()
+            engine.check_unchanged()
 
 
 # --- what is in them ------------------------------------------------------------------------------------------------

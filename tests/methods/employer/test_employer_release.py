@@ -272,7 +272,7 @@ def test_check_tells_what_the_rules_will_do(register: Register) -> None:
     assert (found.records, found.without_entity, found.heavy_entities, found.records_over) == (425, 2, 0, 0)
     said = "\n".join(lines(found, opened.spec))
     assert "2 records without one are dropped" in said
-    assert "chosen at random" not in said
+    assert "sampled at random" not in said
     assert "workplace: 3 records have one that is not listed in workplaces; 0 are listed there more" in said
     assert "education: 0 records missing and" in said
     whole = register.open(register.spec(WHOLE, mechanism="truncated"))

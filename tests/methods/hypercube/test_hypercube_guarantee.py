@@ -275,7 +275,7 @@ def test_check_tells_of_weights_and_strict_mode_refuses(tmp_path: Path) -> None:
     survey = SurveyAgency(tmp_path / "odd", odd(), strict=True)
     opened = survey.open(**changes)
     text = "\n".join(lines(opened.check(), opened.spec))
-    assert "weight: 2 records without a weight and 5 whose weight is no positive number are dropped" in text
+    assert "weight: 2 records without a weight and 5 whose weight is not positive are dropped" in text
     assert "4 above 200 count as 200" in text
     assert "rep_1: 4 records without it keep their weight" in text
     assert "`run` will refuse" in text

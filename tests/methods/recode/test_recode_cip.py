@@ -87,7 +87,7 @@ def asked(**more: Any) -> dict[str, Any]:
         "columns": {"cip4": 5},
         "crosswalk": FILE,
         "history": history,
-        "smallest_share": "0.001",
+        "smallest_weight": "0.001",
         **more,
     }
 

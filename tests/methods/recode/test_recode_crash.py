@@ -155,7 +155,7 @@ def test_resumed_with_something_else_is_refused(
 ) -> None:
     with pytest.raises(RunCrash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
-    changes: dict[str, Any] = {"recode": {"smallest_share": "0.01"}} if what == "parameters" else {}
+    changes: dict[str, Any] = {"recode": {"smallest_weight": "0.01"}} if what == "parameters" else {}
     if what == "code":
         monkeypatch.setattr("discreet.pipeline.recode.code_version", lambda: "0.0.0+changed")
     if what == "files":

@@ -44,7 +44,7 @@ RECODE: dict[str, Any] = {
     "columns": {"sector": {"file": "parents.csv", "code": "code", "parent": "sector"}},
     "crosswalk": {"file": "crosswalk.csv", "old": "naics_old", "new": "naics_new", "weight": "share"},
     "history": {"file": "employment.csv", "old": "naics", "number": "jobs"},
-    "smallest_share": "1/1000",
+    "smallest_weight": "1/1000",
 }
 
 

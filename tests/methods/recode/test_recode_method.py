@@ -66,7 +66,7 @@ def asked(**changes: Any) -> Recode:
         "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new"},
         "history": {"file": "history.csv", "old": "code", "number": "number"},
         "shares": [["year"], []],
-        "smallest_share": "1/100",
+        "smallest_weight": "1/100",
         **changes,
     }
     return Recode.model_validate({key: value for key, value in declared.items() if value is not ...})

@@ -102,20 +102,20 @@ def test_the_finest_level_with_support_decides(
 
 def test_the_smallest_weight_is_a_number_of_completions(completions: Any) -> None:
     history = completions("05,001,2010,10.1,3\n")
-    for smallest_share in (F(1), F(1, 7), F(1, 10**30)):
-        found = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest_share).of[(TEN, KEY)]
-        total = 3 + 2 * smallest_share
+    for smallest_weight in (F(1), F(1, 7), F(1, 10**30)):
+        found = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest_weight).of[(TEN, KEY)]
+        total = 3 + 2 * smallest_weight
         assert found.destinations == (
             (TEN, 3 / total),
-            (TWENTY, smallest_share / total),
-            (THIRTY, smallest_share / total),
+            (TWENTY, smallest_weight / total),
+            (THIRTY, smallest_weight / total),
         )
 
 
-@pytest.mark.parametrize("smallest_share", [F(0), F(-1), 0.001, 1, "1/1000"])
-def test_a_smallest_weight_is_positive_and_exact(smallest_share: Any) -> None:
+@pytest.mark.parametrize("smallest_weight", [F(0), F(-1), 0.001, 1, "1/1000"])
+def test_a_smallest_weight_is_positive_and_exact(smallest_weight: Any) -> None:
     with pytest.raises(ParameterError, match="not a positive fraction"):
-        transitions([], PUBLISHED, {}, None, smallest_share)
+        transitions([], PUBLISHED, {}, None, smallest_weight)
 
 
 def test_a_code_without_support_is_refused(completions: Any) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain import Domain, coarsening
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.spans import Span
 from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.methods.sensitivity import wording
@@ -180,14 +180,14 @@ def test_hidden_cells_hide_their_size() -> None:
 
 
 def test_ranked_columns_are_sorted_again_and_zeros_have_no_sign() -> None:
-    both = (Observed("x", "x", 0.0, 1.0), Observed("y", "y", 0.0, 1.0))
+    both = (ObservedValue("x", "x", 0.0, 1.0), ObservedValue("y", "y", 0.0, 1.0))
     made = LocalKernel(Line(Variable("x", 0, 1), Variable("y", 0, 1), "slope"), Search(), 1000, True, both, ((), ()))
     cells = np.zeros(4, np.int64)
     kept, columns = made._bounded(cells, [np.array([-0.0, 0.0, 0.5, 3.0]), np.array([0.9, 0.1, np.nan, 0.2])])
     assert [column.tolist() for column in columns] == [[0.0, 0.0, 1.0], [0.1, 0.9, 0.2]]
     assert not any(np.signbit(column).any() for column in columns)
     assert kept.size == 3
-    ranks = (Observed("x", "x", 0.0, 1.0, ranked=True), both[1])
+    ranks = (ObservedValue("x", "x", 0.0, 1.0, ranked=True), both[1])
     ranked = LocalKernel(made.statistic, Search(), 1000, True, ranks, ((1.0, 2.0), ()))
     _, columns = ranked._bounded(cells, [np.array([1.1, 1.5, 1.9, 9.0]), np.array([0.9, 0.1, 0.5, 0.2])])
     assert [column.tolist() for column in columns] == [[0.5, 0.5, 0.5, 1.0], [0.1, 0.5, 0.9, 0.2]]

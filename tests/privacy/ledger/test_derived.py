@@ -1,4 +1,4 @@
-"""More made of kept measurements: an entry that costs nothing. In every kind of store."""
+"""Derived releases: post-processing of kept measurements, an entry without cost. In every kind of store."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_day_that_changes_meanwhile_is_not_entered_with_files_of_the_day_befor
     ledger.derive(derived(time=midnight + dt.timedelta(seconds=1)), simulated=False)
 
 
-def test_it_costs_nothing(ledger: Ledger) -> None:
+def test_a_derivation_has_no_cost(ledger: Ledger) -> None:
     before = ledger.chain()
     entry = ledger.derive(derived(), simulated=False)
     after = ledger.verify()
@@ -144,7 +144,7 @@ def test_other_bytes_are_refused(ledger: Ledger, change: Any) -> None:
     assert ledger.chain().head == head
 
 
-def test_kept_measurements_are_told(ledger: Ledger) -> None:
+def test_the_ledger_lists_kept_measurements(ledger: Ledger) -> None:
     ledger.derive(derived(kept={"measurements.json": "ee"}), simulated=False)
     chain = ledger.chain()
     assert chain.kept("one") == KEPT
@@ -189,7 +189,7 @@ def test_a_clock_a_little_behind_is_set_right_and_one_far_behind_refused(place: 
     assert event.time == TIME
 
 
-def test_the_terminal_says_that_nothing_was_spent(ledger: Ledger) -> None:
+def test_the_terminal_shows_no_cost(ledger: Ledger) -> None:
     entry = ledger.derive(derived(), simulated=False)
     line = f"  {entry.number:>4} 2026-06-01 12:00 new: epsilon 0 on a, derived from one, by me"
     lines = ledger_lines(ledger)

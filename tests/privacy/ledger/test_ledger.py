@@ -1,4 +1,4 @@
-"""The ledger: it adds up, it fails closed, and a row changed by hand is named. In every kind of store."""
+"""The ledger: budgets add up, it fails closed, and an edited row is named. In every kind of store."""
 
 import datetime as dt
 import json
@@ -55,7 +55,7 @@ def left(ledger: Ledger, asset: str = "a", day: dt.date = DAY) -> Fraction:
 # --- spending -----------------------------------------------------------------------------------------------------
 
 
-def test_reserve_spends_and_commit_costs_nothing_more(ledger: Ledger) -> None:
+def test_reserve_spends_and_commit_has_no_further_cost(ledger: Ledger) -> None:
     ledger.reserve(reserve("r", "1.5"), simulated=False)
     assert left(ledger) == Fraction(17, 2)
     assert ledger.chain().releases()["r"].status == "reserved"
@@ -186,7 +186,7 @@ def test_a_later_budget_replaces_an_earlier_one_but_forgets_nothing(ledger: Ledg
     "unit",
     [Record(), Person(column="household", max_records=1), Establishment(column="pid", alpha=1, adversary="weak")],
 )
-def test_a_promise_for_another_unit_is_not_charged(ledger: Ledger, unit: Any) -> None:
+def test_a_guarantee_for_another_unit_is_not_charged(ledger: Ledger, unit: Any) -> None:
     head = ledger.chain().head
     with pytest.raises(GuaranteeError, match="cannot be charged"):
         ledger.reserve(reserve(guarantee=cost(unit=unit)), simulated=False)
@@ -644,6 +644,6 @@ def test_a_ledger_of_another_version_is_refused_in_one_line(template: Template, 
         with pytest.raises(LedgerError) as caught:
             action()
         assert str(caught.value) == (
-            f"ledger: is in format {version}, and this version of discreet reads 3 alone. Begin another and enter what "
-            "was spent with `discreet ledger record`: before 1.0 nothing is converted."
+            f"ledger: is in format {version}, and this version of discreet reads 3 alone. Begin another one and enter "
+            "the costs with `discreet ledger record`: before 1.0 ledgers are not converted."
         )

@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL: who may do what, what an administrator can hide, and a server that goes away."""
+"""The ledger in PostgreSQL: privileges, undetected actions of an administrator, and a server that goes away."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_not_even_the_owner_changes_or_removes_an_entry(url: str, sql: str) -> N
     ledger.verify()
 
 
-def test_who_was_not_let_in_is_told_so(url: str, team: str) -> None:
+def test_a_user_without_access_is_told(url: str, team: str) -> None:
     bob = open_ledger(as_user(url, "bob"))
     for action in (bob.verify, lambda: bob.reserve(reserve("r", who="bob"), simulated=False)):
         with pytest.raises(LedgerError, match="lacks the right") as caught:
@@ -217,7 +217,7 @@ def test_a_member_cannot_begin_a_ledger_where_only_the_owner_may(url: str) -> No
 # --- an administrator ---------------------------------------------------------------------------------------------
 
 
-def test_an_administrator_who_edits_a_row_is_found_out(url: str) -> None:
+def test_a_row_edited_by_an_administrator_is_detected(url: str) -> None:
     ledger = ledger_with_all_events(url)
     tamper(
         url, 'UPDATE discreet_entries SET body = replace(body, \'"epsilon":"1"\', \'"epsilon":"0"\') WHERE number = 3'
@@ -317,9 +317,9 @@ def test_of_four_who_begin_at_once_one_wins(url: str) -> None:
 
 def test_a_release_is_worked_on_by_one_at_a_time(url: str) -> None:
     one, other = PostgresStore(url), PostgresStore(as_user(url, "ann"))
-    with one.alone("n-r") as first, other.alone("n-r") as second, other.alone("n-s") as third:
+    with one.lock("n-r") as first, other.lock("n-r") as second, other.lock("n-s") as third:
         assert (first, second, third) == (True, False, True)
-    with other.alone("n-r") as again:
+    with other.lock("n-r") as again:
         assert again
 
 
@@ -435,7 +435,7 @@ def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: Pos
         ("postgresql://me@nowhere.invalid/postgres", "server cannot be reached"),
         ("postgresql://me@127.0.0.1:{port}/nowhere", "database does not exist"),
         ("postgresql://stranger@127.0.0.1:{port}/postgres", "does not let this user in"),
-        ("postgresql://me@127.0.0.1:{port}/postgres?sslmode=require", "as safe as `sslmode` asks for"),
+        ("postgresql://me@127.0.0.1:{port}/postgres?sslmode=require", "as secure as `sslmode` requires"),
         ("postgresql://me@127.0.0.1:{port}/postgres?surprise=1", "no PostgreSQL address"),
         ("postgresql://me@127.0.0.1:port/postgres", "no PostgreSQL address"),
         ("postgresql://%zz", "no PostgreSQL address"),

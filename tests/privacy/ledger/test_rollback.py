@@ -1,4 +1,4 @@
-"""An old copy of the ledger buys no second draw: what the key store has seen must be there."""
+"""An old copy of the ledger allows no second draw: entries that the key store has seen must be present."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def outside(name: str) -> ExternalRelease:
 
 @pytest.mark.parametrize("tries", TRIES)
 @pytest.mark.parametrize("way", [ledger_alone, ledger_and_folder, longer_fork, another_path])
-def test_an_old_ledger_buys_no_second_draw(way: Callable[[Agency, Path], None], tries: int, tmp_path: Path) -> None:
+def test_an_old_ledger_allows_no_second_draw(way: Callable[[Agency, Path], None], tries: int, tmp_path: Path) -> None:
     for i in range(tries):
         agency, copy = Agency(tmp_path / f"agency{i}"), tmp_path / f"copy{i}"
         shutil.copytree(agency.folder, copy)
@@ -138,7 +138,7 @@ def test_nothing_is_written_to_an_old_ledger(step: Callable[[Ledger], object], p
     assert place.read_bytes() == before
 
 
-def test_an_old_ledger_can_be_looked_at_and_says_so(place: Path) -> None:
+def test_an_old_ledger_can_be_shown_and_says_so(place: Path) -> None:
     lines = ledger_lines(behind(place))
     assert "ROLLED BACK: 1 of the entries that this key store has seen are missing" in lines
 
@@ -150,7 +150,7 @@ def test_what_others_add_is_no_rollback(place: Path, tmp_path: Path) -> None:
     assert len(ledger.verify().entries) == 4
 
 
-def test_a_reservation_that_was_not_noted_is_noted_before_it_is_resumed(agency: Agency) -> None:
+def test_an_unseen_reservation_is_stored_as_seen_before_it_is_resumed(agency: Agency) -> None:
     """A crash between the ledger's entry and the note: nothing was drawn yet. Before anything is, the note is made."""
     nonce = agency.release().ledger.chain().nonce
     noted = default_keys().recall(nonce)
@@ -172,7 +172,9 @@ def stop_at(step: str) -> Callable[[str, int, int], None]:
     return observe
 
 
-def test_a_note_that_cannot_be_made_keeps_the_key(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_the_key_store_cannot_store_keeps_the_key(
+    agency: Agency, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The entry is in the ledger: without its key nobody could complete it."""
     remember = FileKeyStore.remember
 
@@ -308,7 +310,7 @@ def test_a_ledger_without_its_guards_takes_no_entry(trigger: str, place: Path) -
     with closing(sqlite3.connect(place)) as connection:
         connection.execute(f"DROP TRIGGER {trigger}")
         connection.commit()
-    with pytest.raises(LedgerError, match="its guard was taken away"):
+    with pytest.raises(LedgerError, match="its triggers were removed"):
         ledger.reserve(reserve(), simulated=False)
     assert len(open_ledger(place).chain().entries) == 2
 
@@ -317,7 +319,7 @@ def test_a_ledger_without_its_guards_takes_no_entry(trigger: str, place: Path) -
 
 
 @pytest.mark.parametrize("simulated", [True, False])
-def test_a_key_called_the_other_kind_fits_no_reservation(simulated: bool, tmp_path: Path, isolated: Path) -> None:
+def test_a_key_of_the_other_kind_fits_no_reservation(simulated: bool, tmp_path: Path, isolated: Path) -> None:
     agency = Agency(tmp_path / "agency", kind="simulation" if simulated else "real")
     seed = "a test" if simulated else None
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The ledger in a file: its triggers, locks, power cuts, and files that are none."""
+"""The ledger in a file: triggers, locks, power cuts, and files that are not ledgers."""
 
 import os
 import shutil

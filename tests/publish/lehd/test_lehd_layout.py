@@ -712,10 +712,11 @@ def test_the_command_names_violations_and_ends_with_one(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "line 2, degree_level: '5' has lost its leading zeros",
         "line 4, institution: '134500' has lost its leading zeros",
-        "x.csv does not follow the layout pseoe V4.14.0: 2 violations; most codes have lost their zeros: try --repair.",
+        "x.csv does not follow the layout pseoe V4.14.0: 2 violations; most codes have lost their leading zeros: "
+        "try --repair.",
     ]
     done = command("x.csv", "--repair", cwd=tmp_path)
-    assert done.stdout == "x.csv, its zeros put back, follows the layout pseoe V4.14.0 (4 rows).\n"
+    assert done.stdout == "x.csv, its leading zeros restored, follows the layout pseoe V4.14.0 (4 rows).\n"
 
 
 def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The attacks of 003, §5.2: certain against infusion where the paper says so, near to guessing where privacy holds."""
+"""The attacks of Haney et al. 2017, §5.2: exact against infusion, and close to guessing under formal privacy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
 from discreet.synth.workplaces.employers import employers
 from discreet_studies.attacks import attacks
-from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
+from discreet_studies.attacks.releases import InfusionPublication, MechanismPublication, Publication, strong, weak
 from discreet_studies.attacks.runs import Targets, table1, targets
 from discreet_studies.employer.comparators.infusion import Infusion
 
@@ -28,9 +28,9 @@ ALPHA, EPSILON, D, DELTA = F(1, 10), F(2), 8, F(1, 100)
 INFUSION = Infusion(F(1, 20), F(1, 4))
 GRADUATES = (3, 7)
 
-INFUSED = Infusing(INFUSION)
-EDGE = Protecting("edge, geometric", Geometric(EPSILON), "cell")
-NODE = Protecting("node, truncated", Truncated(EPSILON, 5000), "cell", below=5000)
+INFUSED = InfusionPublication(INFUSION)
+EDGE = MechanismPublication("edge, geometric", Geometric(EPSILON), "cell")
+NODE = MechanismPublication("node, truncated", Truncated(EPSILON, 5000), "cell", below=5000)
 WEAK = weak(LaplacePareto(ALPHA, EPSILON / D), D)
 STRONG = strong(LaplacePareto(ALPHA, EPSILON, cells=D))
 HIDES_SIZE = [
@@ -48,11 +48,11 @@ names = pytest.mark.parametrize("method", HIDES_SIZE, ids=lambda m: m.name)
 
 @cache
 def large() -> np.ndarray:
-    """Lone establishments with more than two workers in every group."""
+    """Establishments alone in their cell, with more than two workers in every group."""
     rng = np.random.default_rng(5)
     sizes = np.exp(rng.uniform(np.log(300), np.log(3000), 600)).astype(np.int64)
     workers = rng.multinomial(sizes, rng.dirichlet(np.full(D, 6.0), 600)).astype(np.int64) + 3
-    return workers[attacks.clear(workers, F(5, 2))]
+    return workers[attacks.unreplaced(workers, F(5, 2))]
 
 
 @cache
@@ -68,7 +68,7 @@ def gains(attack: attacks.Attack) -> bool:
     return attack.rate.low > attack.baseline.high
 
 
-def ceiling(method: Protecting, prior: float) -> float:
+def ceiling(method: MechanismPublication, prior: float) -> float:
     """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
     odds = prior / (1 - prior) * exp(2 * method.mechanism.epsilon)
     return odds / (1 + odds)
@@ -78,25 +78,25 @@ def near_the_baseline(attack: attacks.Attack) -> bool:
     return attack.rate.share < attack.baseline.share + 0.05 and not gains(attack)
 
 
-def test_infusion_gives_away_the_shape_exactly() -> None:
+def test_infusion_reveals_the_shape_exactly() -> None:
     found = attacks.shape(INFUSED, large(), KEY)
     assert found.rate.share == 1
     assert found.baseline.share < 0.02
     assert gains(found)
     seen = INFUSED.publish(large(), np.arange(len(large())), len(large()), KEY, "t")
     assert np.allclose(seen / seen.sum(axis=1, keepdims=True), large() / large().sum(axis=1, keepdims=True), rtol=1e-12)
-    assert attacks.shape(Infusing(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
+    assert attacks.shape(InfusionPublication(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
 
 
-def test_one_known_count_gives_away_the_size_exactly() -> None:
+def test_one_known_count_reveals_the_size_exactly() -> None:
     for near in (0, 0.01):
         found = attacks.size(INFUSED, large(), KEY, near)
         assert found.rate.share == 1
         assert found.baseline.share < 0.1
 
 
-def test_zeros_give_away_a_worker() -> None:
-    for method in (INFUSED, Infusing(INFUSION, rounded=True)):
+def test_zeros_reveal_a_worker() -> None:
+    for method in (INFUSED, InfusionPublication(INFUSION, rounded=True)):
         for size in (5, 200):
             found = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
             assert found.rate.share == 1
@@ -104,7 +104,7 @@ def test_zeros_give_away_a_worker() -> None:
 
 
 @names
-def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Publication) -> None:
+def test_mechanisms_for_establishments_reveal_neither_size_nor_shape(method: Publication) -> None:
     assert near_the_baseline(attacks.shape(method, large(), KEY))
     size = attacks.size(method, large(), KEY)
     # Weak privacy at ε = 4 in all, by SmoothLaplace: 0.10 beside 0.04. It promises less to those who know a group.
@@ -112,7 +112,7 @@ def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Pub
 
 
 @names
-def test_what_hides_jobs_stays_below_what_it_allows(method: Protecting) -> None:
+def test_mechanisms_for_jobs_stay_below_their_bound(method: MechanismPublication) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
     found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:
@@ -121,7 +121,7 @@ def test_what_hides_jobs_stays_below_what_it_allows(method: Protecting) -> None:
         assert near_the_baseline(attacks.reidentification(method, with_one_graduate(500), GRADUATES, KEY))
 
 
-def test_edges_hide_a_worker_in_part_but_no_establishment() -> None:
+def test_edge_privacy_protects_a_worker_in_part_but_no_establishment() -> None:
     found = attacks.reidentification(EDGE, with_one_graduate(500), GRADUATES, KEY)
     assert found.baseline.high < found.rate.share < ceiling(EDGE, found.baseline.share)
     assert attacks.size(EDGE, large(), KEY).rate.share > 0.9
@@ -135,7 +135,7 @@ def difference() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return workers, np.repeat(np.arange(cells), 4), np.arange(4 * cells) % 4 == 0
 
 
-def test_differences_of_infused_tables_are_an_establishment() -> None:
+def test_differences_of_infused_tables_reveal_an_establishment() -> None:
     shape, size = attacks.differencing(INFUSED, *difference(), KEY)
     assert (shape.rate.share, size.rate.share) == (1, 1)
     for method in (STRONG, WEAK, NODE):
@@ -157,7 +157,7 @@ def test_averaging_needs_publications() -> None:
     assert INFUSION.s < infused[0].relative_error < INFUSION.t
 
 
-def test_a_permanent_factor_gives_away_growth() -> None:
+def test_a_permanent_factor_reveals_growth() -> None:
     after = large() + np.random.default_rng(8).integers(0, 40, large().shape)
     found = attacks.growth(INFUSED, large(), after, KEY)
     assert found.rate.share == 1
@@ -166,21 +166,21 @@ def test_a_permanent_factor_gives_away_growth() -> None:
 
 
 def test_targets_are_alone_in_their_cells() -> None:
-    assert list(attacks.alone(np.array([4, 1, 4, 0]))) == [1, 3]
+    assert list(attacks.alone_in_cell(np.array([4, 1, 4, 0]))) == [1, 3]
     frame = employers(300_000)
     workers = frame.workers(0, len(frame)).astype(np.int64)
-    aimed = targets(workers, frame.cell, GRADUATES, F(5, 2))
-    assert len(aimed.with_one) > 50
-    assert (aimed.clear > 2).all()
-    assert (aimed.with_one[:, GRADUATES].sum(axis=1) == 1).all()
-    assert attacks.reidentification(INFUSED, aimed.with_one, GRADUATES, KEY).rate.share == 1
+    target_set = targets(workers, frame.cell, GRADUATES, F(5, 2))
+    assert len(target_set.with_one) > 50
+    assert (target_set.unreplaced > 2).all()
+    assert (target_set.with_one[:, GRADUATES].sum(axis=1) == 1).all()
+    assert attacks.reidentification(INFUSED, target_set.with_one, GRADUATES, KEY).rate.share == 1
 
 
 def test_table_1() -> None:
     """As printed, but for weak privacy, which does not meet the requirement on shape."""
-    aimed = Targets(large(), with_one_graduate(5), GRADUATES)
-    findings = table1([INFUSED, EDGE, NODE, STRONG, WEAK], aimed, ALPHA, EPSILON, KEY, 30_000)
-    holds, informed, fails = "not refuted", "fails for informed attackers", "fails"
+    target_set = Targets(large(), with_one_graduate(5), GRADUATES)
+    findings = table1([INFUSED, EDGE, NODE, STRONG, WEAK], target_set, ALPHA, EPSILON, KEY, 30_000)
+    holds, informed, fails = "not refuted", "fails for informed adversaries", "fails"
     expected = {
         INFUSED.name: [fails, fails, fails],
         EDGE.name: [holds, fails, fails],
@@ -190,7 +190,7 @@ def test_table_1() -> None:
     }
     for method, verdicts in expected.items():
         assert [found.verdict for found in findings if found.method == method] == verdicts, method
-    assert any(str(found).startswith("fails for informed attackers: loss ≥") for found in findings)
+    assert any(str(found).startswith("fails for informed adversaries: loss ≥") for found in findings)
 
 
 def test_refusals() -> None:
@@ -198,7 +198,7 @@ def test_refusals() -> None:
         attacks.reidentification(INFUSED, large(), GRADUATES, KEY)
     with pytest.raises(ParameterError, match="no targets"):
         attacks.shape(INFUSED, np.zeros((0, D), np.int64), KEY)
-    with pytest.raises(ParameterError, match="left out"):
-        Protecting("node", Truncated(EPSILON, 50), "cell")
+    with pytest.raises(ParameterError, match="theta"):
+        MechanismPublication("node", Truncated(EPSILON, 50), "cell")
     with pytest.raises(ReleaseKeyError):
         attacks.shape(STRONG, large(), ReleaseKey.generate())

@@ -1,4 +1,4 @@
-"""Audits: right mechanisms are never refuted, wrong ones are; and the limits are those of Clopper and Pearson."""
+"""Audits: correct mechanisms are not refuted, broken ones are; and the limits are those of Clopper and Pearson."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def one_cell(draw: Draw, x: int, y: int, samples: int = MANY, **given: Fraction)
 @pytest.mark.parametrize(
     ("hits", "trials"), [(0, 10), (10, 10), (3, 10), (50, 100_000), (99_990, 100_000), (1, 1), (20_000, 100_000)]
 )
-@pytest.mark.parametrize("doubt", [F(1, 40), F(1, 10**6)])
-def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int, doubt: Fraction) -> None:
-    low, high = lower(hits, trials, doubt), upper(hits, trials, doubt)
-    expected = stats.binomtest(hits, trials).proportion_ci(1 - 2 * float(doubt), "exact")
+@pytest.mark.parametrize("tail", [F(1, 40), F(1, 10**6)])
+def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int, tail: Fraction) -> None:
+    low, high = lower(hits, trials, tail), upper(hits, trials, tail)
+    expected = stats.binomtest(hits, trials).proportion_ci(1 - 2 * float(tail), "exact")
     assert low == pytest.approx(expected.low, rel=1e-6, abs=1e-12)
     assert high == pytest.approx(expected.high, rel=1e-6, abs=1e-12)
     assert low <= expected.low + 1e-11
@@ -57,7 +57,7 @@ def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int
     ],
     ids=lambda v: getattr(v, "name", ""),
 )
-def test_right_mechanisms_are_not_refuted_and_the_bound_comes_near(mechanism: Mechanism, near: float) -> None:
+def test_correct_mechanisms_are_not_refuted_and_the_bound_is_close(mechanism: Mechanism, near: float) -> None:
     found = [
         audit(mechanism.draw, one, other, KEY, 60_000, delta=mechanism.delta, claimed=mechanism.epsilon)
         for _, one, other in single(ALPHA)
@@ -121,12 +121,12 @@ def unbounded(counts: np.ndarray, largest: np.ndarray, stream: Stream, first: in
     ],
     ids=lambda v: getattr(v, "__name__", ""),
 )
-def test_broken_noise_of_one_cell_is_caught(draw: Draw, one: AuditedCells, other: AuditedCells) -> None:
+def test_broken_noise_of_one_cell_is_detected(draw: Draw, one: AuditedCells, other: AuditedCells) -> None:
     assert audit(draw, one, other, KEY, MANY, claimed=EPSILON).refuted
     assert not audit(PARETO.draw, one, other, KEY, MANY, claimed=EPSILON).refuted
 
 
-def test_the_same_noise_in_all_cells_is_caught() -> None:
+def test_shared_noise_in_all_cells_is_detected() -> None:
     mechanism, d = LaplacePareto(ALPHA, EPSILON, cells=8), 8
 
     def same(counts: np.ndarray, largest: np.ndarray, stream: Stream, first: int) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_the_same_noise_in_all_cells_is_caught() -> None:
     assert "−" in made.event  # by the difference of two cells
 
 
-def test_dilation_forgotten_in_many_cells_is_caught() -> None:
+def test_omitted_dilation_in_many_cells_is_detected() -> None:
     alpha = F(1, 5)
     one, other = joint(alpha, 16, 1000, "one")
     assert audit(LaplacePareto(alpha, EPSILON).draw, one, other, KEY, MANY, claimed=EPSILON).refuted
@@ -147,22 +147,23 @@ def test_dilation_forgotten_in_many_cells_is_caught() -> None:
     assert not audit(right.draw, one, other, KEY, 60_000, claimed=F(4)).refuted
 
 
-def test_sensitivity_of_the_cell_under_strong_privacy_is_caught() -> None:
-    """003, Theorem 7.5, the strong half: 100 → 110 workers, all ten in a cell of few."""
+def test_cell_sensitivity_under_strong_privacy_is_detected() -> None:
+    """Haney et al. 2017, Theorem 7.5, the strong half: 100 → 110 workers, all ten in a cell of few."""
     mechanism = LaplacePareto(ALPHA, EPSILON, cells=8)
     one, other = joint(ALPHA, 8, 100, "one")
     of_the_cell = (AuditedCells(cells.counts, cells.counts) for cells in (one, other))
     assert audit(mechanism.draw, *of_the_cell, KEY, MANY, claimed=EPSILON).epsilon_at_least > 4
 
 
-def test_a_delta_claimed_as_pure_is_caught() -> None:
+def test_a_delta_claimed_as_pure_is_detected() -> None:
     mechanism = SmoothLaplace(F(1, 2), EPSILON, F(1, 20))
     assert one_cell(mechanism.draw, 100, 150, claimed=EPSILON).refuted
     assert not one_cell(mechanism.draw, 100, 150, claimed=EPSILON, delta=mechanism.delta).refuted
 
 
-def test_weak_privacy_does_not_hide_the_shape() -> None:
-    """003, Theorem 7.2 fails: size 100, one attribute 90 → 99, the rest 10 → 1; exactly 9.86 for the rest alone."""
+def test_weak_privacy_does_not_protect_the_shape() -> None:
+    """Haney et al. 2017, Theorem 7.2 fails: size 100, one attribute 90 → 99, the rest 10 → 1; exactly 9.86 for the rest
+    alone."""
     one, other = AuditedCells((90, 10), (90, 10)), AuditedCells((99, 1), (99, 1))
     assert audit(PARETO.draw, one, other, KEY, MANY).epsilon_at_least > 7.5
     rest = one_cell(PARETO.draw, 10, 1).epsilon_at_least
@@ -176,7 +177,7 @@ def test_a_bound_cannot_exceed_what_the_samples_reach() -> None:
     assert audit_draws(one, other, delta=F(999_999, 10**6)).epsilon_at_least == 0
 
 
-def test_bounds_hold_as_often_as_they_say() -> None:
+def test_bounds_have_the_stated_confidence() -> None:
     """At a level of 9 in 10, at most one audit in ten of tight noise exceeds ε."""
     edge, wrong = Geometric(F(1)), 0
     for i in range(40):

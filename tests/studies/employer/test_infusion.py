@@ -1,4 +1,4 @@
-"""Noise infusion: what its factors and its small counts are, and that its files are taken for nothing else."""
+"""Noise infusion: its factors, its small counts, and that its files are not accepted as a release."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_factors_lie_in_the_union_and_have_their_distribution(method: Infusion) 
     assert abs(away.mean() - float(mean_distortion(method))) < 0.001
 
 
-def test_factors_are_permanent_and_of_the_key_and_number_alone() -> None:
+def test_factors_are_permanent_and_depend_on_key_and_number_alone() -> None:
     every = RAMP.factors(KEY, 0, 70_000)
     assert np.array_equal(every[500:70_000], RAMP.factors(KEY, 500, 69_500))
     assert not np.array_equal(every, RAMP.factors(ReleaseKey.simulation("another"), 0, 70_000))
     workers = economy()[0]
-    alone = np.arange(len(workers), dtype=np.int64)
-    one, two = (RAMP.publish(workers, alone, len(alone), KEY, table) for table in ("one", "two"))
+    alone_in_cell = np.arange(len(workers), dtype=np.int64)
+    one, two = (RAMP.publish(workers, alone_in_cell, len(alone_in_cell), KEY, table) for table in ("one", "two"))
     large = one.truth > 2
     assert np.array_equal(one.values[large], two.values[large])
     assert not np.array_equal(one.values[one.small], two.values[two.small])
@@ -140,5 +140,5 @@ def test_a_comparators_folder_is_no_release(tmp_path: Path) -> None:
         write_comparator(tmp_path / "out", "jobs", labels, names, made, RAMP)
     with pytest.raises(PublishError, match="differ in length"):
         write_comparator(tmp_path / "other", "jobs", labels, names[:2], made, RAMP)
-    with pytest.raises(PublishError, match="no file can have"):
+    with pytest.raises(PublishError, match="cannot be used as column or file names"):
         write_comparator(tmp_path / "other", "a/b", labels, names, made, RAMP)

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.errors import ParameterError
 from discreet.privacy.gaussian import as_epsilon
-from discreet_studies.employer.comparators.records_zcdp import UnitSplitting, fair
+from discreet_studies.employer.comparators.records_zcdp import UnitSplitting, equal_at_reference
 
 F = Fraction
 DELTA = F(1, 10**6)
@@ -20,9 +20,9 @@ def test_losses() -> None:
     assert made.growth(3, F(1, 10)) == F(1, 400)
 
 
-def test_fair_at_the_reference_weaker_above_stronger_below() -> None:
+def test_guarantee_is_equal_at_the_reference_weaker_above_stronger_below() -> None:
     alpha, epsilon = F(1, 10), F(2)
-    made = fair(alpha, epsilon, DELTA, 100)
+    made = equal_at_reference(alpha, epsilon, DELTA, 100)
     losses = [float(as_epsilon(made.growth(x, alpha), DELTA)) for x in (10, 50, 100, 200, 1000)]
     assert losses == sorted(losses)
     assert losses[2] == pytest.approx(2, rel=1e-9)

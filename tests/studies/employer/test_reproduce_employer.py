@@ -1,4 +1,4 @@
-"""The study of 003 made again: its numbers against brute force, its verdicts against doctored numbers, its files."""
+"""The study of Haney et al. 2017: its numbers against brute force, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from discreet_studies.employer.findings import Finding, findings
 from discreet_studies.employer.infusion_parameters import agreeing, bounds, infusion_error, interval
 from discreet_studies.employer.mechanism_grid import (
     ALPHA,
-    CONTENDERS,
+    CANDIDATES,
     EPSILON,
     PRINTED,
     STRONG,
@@ -59,7 +59,7 @@ def made() -> EmployerStudy:
         return study(100_000, 7, ignore, GRID, 8)
 
 
-def test_ratios_are_those_of_loops_over_cells(small: TabulatedFrame) -> None:
+def test_ratios_agree_with_loops_over_cells(small: TabulatedFrame) -> None:
     alpha, epsilon, c = F(1, 10), F(2), 1.0  # printed smooth Laplace: 2/ε
     found = {
         (r.workload, r.cells, r.stratum): r for w in (1, 2) for r in ratios(small, w, GRID) if _is(r, alpha, epsilon)
@@ -88,12 +88,12 @@ def _is(row: Ratio, alpha: Fraction, epsilon: Fraction) -> bool:
     return (row.mechanism, row.alpha, row.epsilon) == (SMOOTH, alpha, epsilon)
 
 
-def test_infusion_against_itself_is_one(made: EmployerStudy) -> None:
+def test_the_ratio_of_infusion_to_itself_is_one(made: EmployerStudy) -> None:
     rows = [row for row in made.ratios if row.mechanism == INFUSION]
     assert {row.workload for row in rows} == {1, 2, 3}
     assert all(row.ratio == 1.0 for row in rows if row.infusion)
-    assert made.drawn[0].mechanism == INFUSION
-    assert made.drawn[0].ratio == pytest.approx(1, rel=1e-12)
+    assert made.baseline_trials[0].mechanism == INFUSION
+    assert made.baseline_trials[0].ratio == pytest.approx(1, rel=1e-12)
 
 
 def test_a_third_workload_divides_epsilon(made: EmployerStudy) -> None:
@@ -117,7 +117,7 @@ def test_error_of_truncation(rate: Fraction) -> None:
     assert truncated_error(distribution, gone) == pytest.approx(expected, rel=1e-9)
 
 
-def test_spearman_is_scipys_in_every_stratum() -> None:
+def test_spearman_agrees_with_scipy_in_every_stratum() -> None:
     rng = np.random.default_rng(1)
     stratum = rng.integers(0, 3, 500).astype(np.int8)  # the last stratum is empty
     cells = StrataCells.of(stratum)
@@ -134,16 +134,16 @@ def test_spearman_is_scipys_in_every_stratum() -> None:
 
 def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: EmployerStudy) -> None:
     assert {row.workload for row in made.checks} == {1, 2, 3}
-    assert len(made.checks) == 3 * len(CONTENDERS)
+    assert len(made.checks) == 3 * len(CANDIDATES)
     for row in made.checks:
         assert row.agrees, row
         for factor in (0.7, 1.3):
-            wrong = replace(row, drawn=factor * row.drawn)
+            wrong = replace(row, simulated=factor * row.simulated)
             # Trials are few, so only those with enough cells must tell.
             assert not wrong.agrees or row.standard_error > 0.04 * row.expected
 
 
-def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) -> None:
+def test_correlations_rise_with_epsilon(made: EmployerStudy) -> None:
     rows = [c for c in made.correlations if c.stratum == ALL and c.cells == OCCUPIED]
     assert {c.ranking for c in rows} == {1, 2}
     by = {(c.ranking, c.mechanism, c.alpha, c.theta, c.epsilon): c for c in rows}
@@ -154,21 +154,21 @@ def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) 
     assert all(-1 <= c.infusion <= 1 and -1 <= c.truth <= 1 for c in rows)
 
 
-def test_every_pair_is_served_or_listed(made: EmployerStudy) -> None:
+def test_every_pair_is_admissible_or_listed(made: EmployerStudy) -> None:
     listed = {(i.mechanism, i.workload, i.alpha, i.epsilon) for i in made.inadmissible}
     for workload in (1, 2, 3):
-        for contender in CONTENDERS:
+        for candidate in CANDIDATES:
             for alpha in GRID.alphas:
                 for epsilon in GRID.epsilons:
-                    served = made.ratio(workload, contender.name, alpha, epsilon) is not None
-                    assert served != ((contender.name, workload, alpha, epsilon) in listed)
+                    served = made.ratio(workload, candidate.name, alpha, epsilon) is not None
+                    assert served != ((candidate.name, workload, alpha, epsilon) in listed)
     assert (SMOOTH, 3, F(1, 10), F(4)) in listed  # ε/8 is below what Algorithm 3 needs for δ/8
     assert (SMOOTH, 1, F(1, 10), F(2)) not in listed
     for pair in made.inadmissible:
         assert pair.smallest > pair.epsilon
 
 
-def test_ours_beat_the_printed_ones(made: EmployerStudy) -> None:
+def test_our_constants_have_smaller_errors_than_the_printed_ones(made: EmployerStudy) -> None:
     for workload in (1, 2, 3):
         for alpha in GRID.alphas:
             for epsilon in GRID.epsilons:
@@ -180,14 +180,14 @@ def test_ours_beat_the_printed_ones(made: EmployerStudy) -> None:
 
 
 def test_table_2_is_corrected() -> None:
-    entries = {(entry.labelled, entry.alpha): entry for entry in table2()}
+    entries = {(entry.as_printed, entry.alpha): entry for entry in table2()}
     assert len(entries) == 6
     for (labelled, alpha), entry in entries.items():
         assert entry.right == ((labelled, alpha) != (F(5, 10**4), F(1, 5)))
-        beside = replace(entry, at_meant=entry.at_labelled)  # of the δ that it is printed beside
+        beside = replace(entry, at_intended=entry.at_printed)  # of the δ that it is printed beside
         assert beside.right == (labelled != F(5, 100) and alpha != F(1, 5))
-        assert entry.exact_meant < entry.at_meant
-    assert round(float(entries[F(5, 10**4), F(1, 5)].at_meant), 2) == 2.77
+        assert entry.exact_intended < entry.at_intended
+    assert round(float(entries[F(5, 10**4), F(1, 5)].at_intended), 2) == 2.77
 
 
 def doctored(made: EmployerStudy, change: Callable[[Ratio], Ratio]) -> EmployerStudy:
@@ -198,7 +198,7 @@ def verdict(made: EmployerStudy, number: int) -> str:
     return findings(made)[number - 1].verdict
 
 
-def test_verdicts_are_made_of_parts() -> None:
+def test_verdicts_follow_from_parts() -> None:
     def finding(*holds: bool | None) -> str:
         return Finding(1, "", tuple(Claim("", "", "", held) for held in holds), "").verdict
 
@@ -232,7 +232,7 @@ def test_parts_of_finding_1_follow_the_ratio(made: EmployerStudy, name: str, pos
         assert part.ours == f"{factor * limit:.3g}"
 
 
-def test_finding_4_wants_falling_ratios(made: EmployerStudy) -> None:
+def test_finding_4_requires_falling_ratios(made: EmployerStudy) -> None:
     def falling(row: Ratio) -> Ratio:
         return replace(row, error=row.infusion * (10, 9, 5, 4, 3.5)[PARTS.index(row.stratum)])
 
@@ -244,7 +244,7 @@ def test_finding_4_wants_falling_ratios(made: EmployerStudy) -> None:
 
 
 def test_an_empty_grid_is_not_tested(made: EmployerStudy) -> None:
-    nothing = replace(made, ratios=(), correlations=(), drawn=())
+    nothing = replace(made, ratios=(), correlations=(), baseline_trials=())
     assert verdict(nothing, 1) == "not tested"
     assert verdict(nothing, 2) == "not tested"
 
@@ -253,26 +253,28 @@ def test_the_region_of_infusion(made: EmployerStudy) -> None:
     low, high = interval(made)
     ours = infusion_error(made)
     assert (low <= ours <= high) == all(bound.agrees(bound.ratio) for bound in bounds(made))
-    for row in made.swept:
+    for row in made.infusion_sweep:
         if row.workload == 1 and row.shape == "ramp":
-            held = all(b.agrees(ratio) for b in bounds(made) for at, ratio in b.moved(made) if at == row)
+            held = all(b.agrees(ratio) for b in bounds(made) for at, ratio in b.with_parameters(made) if at == row)
             assert held == (row in agreeing(made))
-    at_ours = [row for row in made.swept if (row.workload, row.s, row.t, row.shape) == (1, F(1, 10), F(1, 4), "ramp")]
+    at_ours = [
+        row for row in made.infusion_sweep if (row.workload, row.s, row.t, row.shape) == (1, F(1, 10), F(1, 4), "ramp")
+    ]
     assert at_ours[0].infusion == pytest.approx(ours, rel=1e-12)
 
 
 def test_table_1_has_every_method_and_requirement(made: EmployerStudy) -> None:
-    assert len(made.tested) == 15
-    verdicts = {(t.method, t.requirement): t.verdict for t in made.tested}
+    assert len(made.requirements) == 15
+    verdicts = {(t.method, t.requirement): t.verdict for t in made.requirements}
     assert verdicts["infusion", "shape"] == "fails"
     assert verdicts["strong, laplace-pareto", "size"] == "not refuted"
 
 
 def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
-    """Noise infusion falls to all of them; what is hidden from a strong adversary is found as often as guessed."""
-    assert len(made.attacked) == 11
-    assert all(len(found.attacks) == 6 for found in made.attacked)
-    by_name = {found.method: found for found in made.attacked}
+    """Every attack succeeds against noise infusion; under strong privacy attacks do no better than guessing."""
+    assert len(made.attack_results) == 11
+    assert all(len(found.attacks) == 6 for found in made.attack_results)
+    by_name = {found.method: found for found in made.attack_results}
     infusion, strong = by_name["infusion"], by_name["strong, laplace-pareto"]
     assert all(attack.rate.share > max(0.6, attack.baseline.share - 1e-9) for attack in infusion.attacks)
     assert not any(attack.rate.low > attack.baseline.high for attack in strong.attacks[1:])
@@ -319,7 +321,7 @@ def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.Monke
     assert "infusion/jobs.NOT-PROTECTED.csv" in names
     assert json.loads((out / "infusion/manifest.json").read_text())["guarantee"] is None
     text = (out / "report.md").read_text(encoding="utf-8")
-    for said in ("50,000 invented jobs (seed 3)", "s = 0.1, t = 0.25", "SIMULATION", "Finding 6", "our choice"):
+    for said in ("50,000 synthetic jobs (seed 3)", "s = 0.1, t = 0.25", "SIMULATION", "Finding 6", "our choice"):
         assert said in text
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 7

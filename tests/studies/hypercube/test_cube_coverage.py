@@ -1,4 +1,4 @@
-"""Public intervals of a cube's queries against populations that we know: what they hold, and what the others do not."""
+"""Coverage of the public intervals of a cube's queries on known populations, and failures of the alternatives."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def stable(study: CoverageStudy, way: Way, epsilon: Fraction, group: str) -> Sta
 
 @pytest.mark.parametrize("way", ["score", "squares"])
 @pytest.mark.parametrize("epsilon", [ONE, FOUR, SIXTEEN])
-def test_recommended_intervals_hold_the_population_value(way: Way, epsilon: Fraction) -> None:
+def test_recommended_intervals_have_nominal_coverage(way: Way, epsilon: Fraction) -> None:
     """19 in 20 asked for, at least 94 in 100 held: small, middle and large cells, and tables of every dimension."""
     study = simple()
     lines = [study.covered(way, epsilon, group) for group in (*SIZES, *(f"{d}-way" for d in range(1, 6)))]
@@ -109,7 +109,9 @@ def test_recommended_intervals_hold_the_population_value(way: Way, epsilon: Frac
 
 @pytest.mark.parametrize("way", ["score", "squares"])
 @pytest.mark.parametrize("epsilon", [FOUR, SIXTEEN])
-def test_and_that_of_a_survey_with_clusters_and_uneven_weights(way: Way, epsilon: Fraction) -> None:
+def test_recommended_intervals_have_nominal_coverage_with_clusters_and_uneven_weights(
+    way: Way, epsilon: Fraction
+) -> None:
     study = clustered()
     lines = [study.covered(way, epsilon, group) for group in SIZES]
     assert sum(line.intervals for line in lines) > 49_000
@@ -118,13 +120,13 @@ def test_and_that_of_a_survey_with_clusters_and_uneven_weights(way: Way, epsilon
 
 
 @pytest.mark.parametrize("epsilon", [ONE, FOUR, SIXTEEN])
-def test_perturbation_alone_holds_the_sample_value(epsilon: Fraction) -> None:
+def test_intervals_for_perturbation_alone_cover_the_sample_value(epsilon: Fraction) -> None:
     for line in simple().perturbation:
         if line.epsilon == epsilon and line.group != "empty":
             assert 0.94 < line.covered < 0.97, line
 
 
-def test_raw_replication_itself_fails_small_cells() -> None:
+def test_raw_replication_undercovers_in_small_cells() -> None:
     """An empty sample of a small cell says 0 ± 0: no matter of privacy. One record more than was seen mends it."""
     study = simple()
     assert study.covered("expected", SIXTEEN, "small").covered < 0.80
@@ -132,7 +134,7 @@ def test_raw_replication_itself_fails_small_cells() -> None:
     assert study.covered("curve", SIXTEEN, "small").covered > 0.94
 
 
-def test_replicate_cubes_are_unbiased_and_useless_for_one_cell() -> None:
+def test_replicate_cubes_are_unbiased_but_useless_for_single_cells() -> None:
     study = simple()
     for epsilon in (FOUR, SIXTEEN):
         assert stable(study, "replicates", epsilon, "large").ratio == pytest.approx(
@@ -143,7 +145,7 @@ def test_replicate_cubes_are_unbiased_and_useless_for_one_cell() -> None:
     assert study.covered("replicates", FOUR, "middle").covered < 0.85
 
 
-def test_the_published_form_is_right_on_average_and_says_nothing_about_one_cell() -> None:
+def test_the_printed_variance_is_unbiased_but_uninformative_for_single_cells() -> None:
     """E[(θ̃ − θ̂)²] is the expected variance, so sums agree; single values are off by far more."""
     study = simple()
     for group in ("middle", "large"):
@@ -155,7 +157,7 @@ def test_the_published_form_is_right_on_average_and_says_nothing_about_one_cell(
     assert study.covered("published", ONE, "small").covered < study.covered("expected", ONE, "small").covered - 0.03
 
 
-def test_everything_is_counted_once() -> None:
+def test_every_interval_is_counted_once() -> None:
     study = simple()
     cells = 30 * (prod(size + 1 for size in SHAPE) - 1)
     for way in WAYS:
@@ -167,7 +169,7 @@ def test_everything_is_counted_once() -> None:
         study.covered("score", ONE, "6-way")
 
 
-def test_incidence_adds_up_as_the_margin_does() -> None:
+def test_incidence_matrix_agrees_with_the_margin() -> None:
     margin = Margin.over(SHAPE, (0, 2))
     cube = np.arange(prod(SHAPE), dtype=np.float64)
     assert incidence(margin) @ cube == pytest.approx(margin.add_up(cube))
@@ -178,7 +180,7 @@ def test_incidence_adds_up_as_the_margin_does() -> None:
     [({"largest_weight": 20}, 2), ({}, 1), ({"shape": (5, 4, 3, 3)}, 2)],
     ids=["weight beyond the declared", "one sample", "another cube"],
 )
-def test_what_cannot_be_studied_is_refused(change: dict[str, object], samples: int) -> None:
+def test_invalid_designs_are_refused(change: dict[str, object], samples: int) -> None:
     units = population(1, 500)
     rng = np.random.default_rng(2)
     known = {"shape": SHAPE, "largest_weight": 40} | change

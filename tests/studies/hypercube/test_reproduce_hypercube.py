@@ -1,4 +1,4 @@
-"""`discreet reproduce hypercube`: its numbers against loops, its verdicts against doctored numbers, its files."""
+"""`discreet reproduce hypercube`: its numbers against loops, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import counts, others, requirements_like
 from discreet_studies.hypercube.figures import left_rows
 from discreet_studies.hypercube.perturbation import EVALUATED, ExactLoss
-from discreet_studies.hypercube.records import Weighted, average, table3
+from discreet_studies.hypercube.records import WeightedSum, average, table3
 from discreet_studies.hypercube.simulation import (
     CELLS,
     CONTROL,
     MARGINS,
     SHARE,
     TOLERANCES,
-    Estimated,
-    Longer,
-    Pooled,
+    CyclesNeeded,
+    MeanEstimate,
+    PooledTables,
     RakedRuns,
-    afters,
-    befores,
     expected,
-    noises,
+    noise_runs,
     rake_only,
+    variances_after,
+    variances_before,
 )
 from discreet_studies.hypercube.study import HypercubeStudy, paper, study
 from discreet_studies.hypercube.tables import tables
-from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at, at_tolerances, nearest
+from discreet_studies.hypercube.tolerance_search import at, at_every_tolerance, at_paper_share, nearest
 from discreet_studies.hypercube.verdicts import CLAIMS
 from discreet_studies.texts import number, table
 
@@ -59,9 +59,9 @@ def made() -> HypercubeStudy:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (5,), (2, 2)])
-def test_pooled_variances_are_those_of_a_loop_over_tables(shape: tuple[int, ...]) -> None:
+def test_pooled_variances_agree_with_a_loop_over_tables(shape: tuple[int, ...]) -> None:
     noise = np.random.default_rng(3).normal(size=shape) + 0.3
-    pooled = Pooled(shape)
+    pooled = PooledTables(shape)
     for dimension in range(1, len(shape) + 1):
         tables = [
             noise.sum(axis=tuple(place for place in range(len(shape)) if place not in axes)).reshape(-1)
@@ -72,25 +72,25 @@ def test_pooled_variances_are_those_of_a_loop_over_tables(shape: tuple[int, ...]
         assert pooled.variances(noise)[dimension - 1] == pytest.approx(every.var(ddof=1), rel=1e-12)
 
 
-def test_all_tables_are_in_the_larger_cube() -> None:
+def test_the_extended_cube_contains_all_tables() -> None:
     noise = np.arange(6.0).reshape(2, 3)
-    whole = Pooled((2, 3)).all_tables(noise).reshape(3, 4)
+    whole = PooledTables((2, 3)).all_tables(noise).reshape(3, 4)
     assert whole.tolist() == [[0, 1, 2, 3], [3, 4, 5, 12], [3, 5, 7, 15]]
 
 
-def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
+def test_the_attack_recovers_exact_values_for_any_average_weight() -> None:
     for one in table3():
         for average_weight in (F(1), F(7, 3), F(100), average()):
             seen = one.total.at(average_weight) - average_weight * one.count  # of published numbers
             assert seen == one.record.total - average_weight * one.record.count
             assert one.residue(average_weight) == one.record.total % average_weight
     assert average() == F(900, 32)
-    assert [one.attacked == Weighted(0, 0) for one in table3()] == [one.record.count == 0 for one in table3()]
-    assert str(Weighted(0, -2)) == "−2w̄"
-    assert str(Weighted(3, 0)) == "3"
+    assert [one.attack_result == WeightedSum(0, 0) for one in table3()] == [one.record.count == 0 for one in table3()]
+    assert str(WeightedSum(0, -2)) == "−2w̄"
+    assert str(WeightedSum(3, 0)) == "3"
 
 
-def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) -> None:
+def test_cases_have_the_number_and_shape_of_the_paper(made: HypercubeStudy) -> None:
     cube = made.simulated.cube
     assert cube.sum() == printed.CASES
     assert len(cube) == CELLS == 17_280
@@ -103,13 +103,13 @@ def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) 
     assert {one.skill for one in requirements_like(0.5, True)} == {0.0}
 
 
-def test_noise_is_that_of_the_law_and_other_in_every_run() -> None:
-    first, second = noises(2, SEED)
+def test_noise_has_its_distribution_and_differs_between_runs() -> None:
+    first, second = noise_runs(2, SEED)
     assert set(np.unique(first)) == {-1, 0, 1}
     assert not np.array_equal(first, second)
-    assert np.array_equal(first, next(noises(1, SEED)))
-    assert not np.array_equal(first, next(noises(1, SEED + 1)))
-    drawn = np.concatenate(list(noises(30, SEED)))
+    assert np.array_equal(first, next(noise_runs(1, SEED)))
+    assert not np.array_equal(first, next(noise_runs(1, SEED + 1)))
+    drawn = np.concatenate(list(noise_runs(30, SEED)))
     error = np.sqrt(EVALUATED.variance() / len(drawn))
     assert abs(np.mean(drawn**2) - EVALUATED.variance()) < 4 * error
     assert abs(np.mean(drawn**2) - 0.235) > 100 * error
@@ -125,11 +125,11 @@ def raked_by_hand(seen: Floats, cube: Floats) -> Floats:
     return values.reshape(-1)
 
 
-def test_raked_runs_are_those_of_a_loop(made: HypercubeStudy) -> None:
+def test_raked_runs_agree_with_a_loop(made: HypercubeStudy) -> None:
     cube, raked = made.simulated.cube, made.simulated.raked
-    pooled = Pooled(printed.SHAPE)
+    pooled = PooledTables(printed.SHAPE)
     checked = 0
-    for run, noise in enumerate(noises(10, SEED)):
+    for run, noise in enumerate(noise_runs(10, SEED)):
         assert raked.before[run] == pytest.approx(pooled.variances(noise), rel=1e-10)
         if raked.gap[run] > 0.01:
             continue  # a run that diverges magnifies rounding
@@ -143,13 +143,13 @@ def test_raked_runs_are_those_of_a_loop(made: HypercubeStudy) -> None:
     assert np.array_equal(again.gap, raked.gap[:10])
 
 
-def test_all_runs_have_the_expectations_of_the_closed_forms(made: HypercubeStudy) -> None:
+def test_means_over_runs_agree_with_closed_forms(made: HypercubeStudy) -> None:
     for values, closed, wrong in (
-        (made.simulated.raked.before, befores(made.exact), afters(made.exact)),
-        (made.simulated.least_squares, afters(made.exact), befores(made.exact)),
-        (made.simulated.noisy, afters(made.noisy), befores(made.noisy)),
+        (made.simulated.raked.before, variances_before(made.exact), variances_after(made.exact)),
+        (made.simulated.least_squares, variances_after(made.exact), variances_before(made.exact)),
+        (made.simulated.noisy, variances_after(made.noisy), variances_before(made.noisy)),
     ):
-        found = Estimated.of(values)
+        found = MeanEstimate.of(values)
         assert np.abs(found.z(closed)).max() < 4
         assert np.abs(found.z(wrong)[1:3]).max() > 8
     assert made.simulated.least_squares[:, 0].max() < 1e-12
@@ -157,19 +157,21 @@ def test_all_runs_have_the_expectations_of_the_closed_forms(made: HypercubeStudy
 
 def test_least_squares_is_the_projection_in_one_run(made: HypercubeStudy) -> None:
     """Exact one-way controls take away grand mean and main effects: e − Σ(ē_i − ē) − ē."""
-    noise = next(noises(1, SEED)).reshape(printed.SHAPE)
+    noise = next(noise_runs(1, SEED)).reshape(printed.SHAPE)
     left = noise - noise.mean()
     for place in range(10):
         others_ = tuple(axis for axis in range(10) if axis != place)
         left = left - (noise.mean(axis=others_, keepdims=True) - noise.mean())
-    assert made.simulated.least_squares[0] == pytest.approx(Pooled(printed.SHAPE).variances(left), rel=1e-8, abs=1e-15)
+    assert made.simulated.least_squares[0] == pytest.approx(
+        PooledTables(printed.SHAPE).variances(left), rel=1e-8, abs=1e-15
+    )
 
 
-def test_controls_with_noise_leave_their_own(made: HypercubeStudy) -> None:
+def test_perturbed_controls_leave_their_own_noise(made: HypercubeStudy) -> None:
     """One-way tables: more than with exact controls, less than the controls or the cube alone."""
     one = made.noisy[0]
     assert 0 < one.after < CONTROL.variance() < one.before
-    assert (afters(made.noisy)[1:] > afters(made.exact)[1:]).all()
+    assert (variances_after(made.noisy)[1:] > variances_after(made.exact)[1:]).all()
     assert expected(0.0)[1].spread_after == pytest.approx(made.exact[1].spread_after)
 
 
@@ -181,11 +183,11 @@ def raked_like(gaps: list[float], before: float, after: float, least: float = 1.
 def test_tolerances_select_runs() -> None:
     gaps = [10.0**-power for power in range(10)]
     raked = raked_like(gaps, 2.0, 1.0)
-    assert [row.converged for row in at_tolerances(raked)] == [4, 5, 6, 7, 8, 9, 9]
-    assert raked.reading == 1e-8  # the second of ten: 22.4%, rounded
-    assert as_in_the_paper(raked).converged == 2
-    assert as_in_the_paper(raked).left == 0.5
-    assert as_in_the_paper(raked).distance is None  # too few for an average
+    assert [row.converged for row in at_every_tolerance(raked)] == [4, 5, 6, 7, 8, 9, 9]
+    assert raked.paper_share_tolerance == 1e-8  # the second of ten: 22.4%, rounded
+    assert at_paper_share(raked).converged == 2
+    assert at_paper_share(raked).left == 0.5
+    assert at_paper_share(raked).distance is None  # too few for an average
     assert at(raked, 0.0).converged == 0
     assert np.isnan(at(raked, 0.0).before.mean).all()
     assert nearest(raked_like([1.0], 1.0, 1.0)) is None
@@ -193,13 +195,13 @@ def test_tolerances_select_runs() -> None:
     assert not raked.blocked.any()
 
 
-def test_published_numbers_have_no_distance_from_themselves() -> None:
+def test_published_variances_have_distance_zero_from_themselves() -> None:
     before, after = (np.tile(np.array(column, float), (10, 1)) for column in (printed.WITHOUT, printed.WITH))
     raked = RakedRuns(before, after, np.zeros(10), np.ones(10))
     best = nearest(raked)
     assert best is not None
     assert best.distance == pytest.approx(0, abs=1e-12)
-    assert replace(best, before=Estimated(2 * best.before.mean, best.before.error)).distance == pytest.approx(
+    assert replace(best, before=MeanEstimate(2 * best.before.mean, best.before.error)).distance == pytest.approx(
         np.log(2) * np.sqrt(5 / 9)
     )
 
@@ -208,7 +210,7 @@ def test_convergence_share_grows_with_the_tolerance(made: HypercubeStudy) -> Non
     for one in made.cases:
         shares = [one.raked.share(tolerance) for tolerance in TOLERANCES]
         assert shares == sorted(shares)
-        assert abs(one.raked.share(one.raked.reading) - SHARE) <= 1 / one.raked.runs
+        assert abs(one.raked.share(one.raked.paper_share_tolerance) - SHARE) <= 1 / one.raked.runs
     by = {one.label: one.raked.share(0.01) for one in made.cases}
     assert by["levels equally common"] > by["each level 1/2 as common"] > by["each level 1/4 as common"]
     steep = next(one.raked for one in made.cases if one.label == "each level 1/4 as common")
@@ -216,7 +218,7 @@ def test_convergence_share_grows_with_the_tolerance(made: HypercubeStudy) -> Non
     assert not (steep.blocked & steep.converged(0.5)).any()
 
 
-def test_clipping_takes_noise_away_and_always_converges(made: HypercubeStudy) -> None:
+def test_clipping_reduces_noise_and_always_converges(made: HypercubeStudy) -> None:
     cut = made.simulated.clipped
     assert cut.share(1e-3) == 1
     assert (cut.before.mean(axis=0)[2:] < 0.75 * made.simulated.raked.before.mean(axis=0)[2:]).all()
@@ -237,10 +239,10 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
         mine = RakedRuns(
             np.tile(np.array(before), shape) * wiggle, np.tile(np.array(after), shape), np.zeros(50), np.ones(50)
         )
-        sim = replace(made.simulated, raked=mine, least_squares=np.tile(afters(made.exact), shape))
+        sim = replace(made.simulated, raked=mine, least_squares=np.tile(variances_after(made.exact), shape))
         return replace(made, simulated=sim)
 
-    full, best = befores(made.exact).tolist(), afters(made.exact).tolist()
+    full, best = variances_before(made.exact).tolist(), variances_after(made.exact).tolist()
     grown = [1.2 * value for value in full]
 
     def chance(change: float) -> HypercubeStudy:
@@ -267,26 +269,26 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
         ("The same noise", made, chance(0.235)),
         (
             "Raking that",
-            replace(made, longer=Longer(np.array([5, 50]))),
-            replace(made, longer=Longer(np.array([5, 0]))),
+            replace(made, cycles_needed=CyclesNeeded(np.array([5, 50]))),
+            replace(made, cycles_needed=CyclesNeeded(np.array([5, 0]))),
         ),
         ("Raking reduces", raked(full, best), raked(full, full)),
-        ("Noise falls", raked(full, best), raked(full, grown)),
-        ("Tables of five", raked(full, full), raked(full, grown)),
+        ("The reduction of noise", raked(full, best), raked(full, grown)),
+        ("Noise in tables of five", raked(full, full), raked(full, grown)),
         ("Negative cells", made, clipped([float(value) for value in printed.WITH])),
         ("Raking leaves", raked(full, best), raked(full, full)),
     ):
-        assert verdict(good, start) == "holds", start
-        assert verdict(bad, start) == "does not hold", start
+        assert verdict(good, start) == "confirmed", start
+        assert verdict(bad, start) in ("corrected", "not confirmed"), start
     wide = replace(made.simulated.raked, before=made.simulated.raked.before * np.linspace(0, 20, RUNS)[:, None])
     unsure = replace(made, simulated=replace(made.simulated, raked=wide))
-    assert verdict(unsure, "Runs that converge") == "holds"  # so wide a spread tells nothing apart
-    assert verdict(made, "Runs that converge") == "does not hold"
-    assert verdict(made, "Noise of the count") == "does not hold"
-    assert other.attacked == other.truth  # whatever the total
+    assert verdict(unsure, "Runs that converge") == "confirmed"  # so wide a spread tells nothing apart
+    assert verdict(made, "Runs that converge") == "not confirmed"
+    assert verdict(made, "Noise of the count") == "corrected"
+    assert other.attack_result == other.truth  # whatever the total
 
 
-def test_what_002_does_not_claim_is_marked(made: HypercubeStudy) -> None:
+def test_what_li_krenzke_2020_do_not_claim_is_marked(made: HypercubeStudy) -> None:
     found = {claim.claim: claim for claim in CLAIMS.of(made)}
     for start in ("Runs that converge", "Negative cells", "Raking leaves"):
         assert any(claim.startswith(start) and "(our" in claim for claim in found), start
@@ -296,12 +298,12 @@ def test_what_002_does_not_claim_is_marked(made: HypercubeStudy) -> None:
     assert "100% of runs converge" in kept.ours
 
 
-def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStudy) -> None:
-    sim, row = made.simulated, as_in_the_paper(made.simulated.raked)
+def test_least_squares_is_reported_for_the_same_runs_as_raking(made: HypercubeStudy) -> None:
+    sim, row = made.simulated, at_paper_share(made.simulated.raked)
     kept = np.argsort(sim.raked.gap)[: row.converged]
     same = sim.least_squares_where(row.tolerance).mean
     assert same == pytest.approx(sim.least_squares[kept].mean(axis=0))
-    gains = next(claim.ours for claim in CLAIMS.of(made) if claim.claim.startswith("Noise falls"))
+    gains = next(claim.ours for claim in CLAIMS.of(made) if claim.claim.startswith("The reduction of noise"))
     assert gains.split(" raked, ")[1].startswith(f"{1 - same[1] / row.before.mean[1]:.1%},")
     shown = table("hypercube", "table-4", tables(made)["table-4"])
     column = shown.columns.index("least squares, the same runs: with")
@@ -314,7 +316,7 @@ def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStu
     assert ("paper, with", 6) not in left  # two digits are no ratio
 
 
-def test_numbers_are_written_for_readers() -> None:
+def test_numbers_are_formatted_for_readers() -> None:
     assert [number(v) for v in (7.4898, 0.00182, 0.0, 1e-9, 12345.6, 3e9, float("nan"))] == [
         "7.490", "0.00182", "0", "0", "12,345.600", "3.0e+09", "–",
     ]  # fmt: skip
@@ -335,7 +337,7 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     tables |= {"tolerances", "cases", "cycles", "clipping", "controls", "verdicts"}
     assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    for said in ("SIMULATION", "182 invented quotes (seed 7)", "17,280 cells", f"{RUNS} runs", "2p − p²", "22.4%"):
+    for said in ("SIMULATION", "182 synthetic quotes (seed 7)", "17,280 cells", f"{RUNS} runs", "2p − p²", "22.4%"):
         assert said in text
     assert "nan" not in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -343,7 +345,7 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     share = f"{round(SHARE * RUNS) / RUNS:.1%}"
     assert share != f"{SHARE:.1%}"
     assert f"after ten cycles. {share} of runs do at" in text
-    assert "What the numbers suggest: raking kept negative cells" in text
+    assert "The numbers suggest that raking kept negative cells" in text
     lines = (tmp_path / "variance-by-dimension.svg").read_text(encoding="utf-8")
     widths = set(re.findall(r'stroke-width="([\d.]+)"', lines))
     assert {"7", "3"} <= widths  # lines that coincide are seen one on the other
@@ -363,17 +365,17 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     assert len({row["cases"] for row in rows_of(tmp_path / "data/convergence.csv")}) == len(made.cases)
 
 
-def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_paper_is_reproduced_by_name(tmp_path: Path) -> None:
     steps: list[str] = []
     out = tmp_path / "new"
     paths = reproduce("hypercube", out, 20, 3, lambda step, done, total: steps.append(step))
-    assert "182 invented quotes (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert "182 synthetic quotes (seed 3)" in paths[0].read_text(encoding="utf-8")
     assert list(dict.fromkeys(steps)) == ["runs", "other cases", "figures", "report"]
     with pytest.raises(ParameterError, match="too few runs"):
         reproduce("hypercube", tmp_path / "other", 19, 3, ignore)
 
 
-def test_the_command_has_its_runs(tmp_path: Path) -> None:
+def test_the_command_checks_the_number_of_runs(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["reproduce", "hypercube", "--out", str(tmp_path / "a"), "--runs", "19"])
     assert refused.exit_code == 2
     assert not (tmp_path / "a").exists()

@@ -1,4 +1,4 @@
-"""The comparison with the truth compares with the truth, and the picture shows what was compared."""
+"""Errors of published percentiles against exact ones, and the chart of both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_exact_percentiles_are_those_of_the_values() -> None:
         assert cells.histograms[i].tolist() == np.histogram(mine, [*PSEO.edges[:-1], 10**9])[0].tolist()
 
 
-def test_both_rules_see_the_same_protected_numbers(agency: Any) -> None:
+def test_both_rules_use_the_same_noisy_histograms(agency: Any) -> None:
     cells, families = agency
     made = trial(cells, families, POINTS, 30, Fraction(3, 2), KEY)
     assert np.array_equal(made.pseo.counts, made.shrunk.counts)
@@ -55,7 +55,7 @@ def test_both_rules_see_the_same_protected_numbers(agency: Any) -> None:
     assert (made.pseo.percentiles[kept] != made.shrunk.percentiles[kept]).any()
 
 
-def test_ours_is_nearer_than_the_published_rule_and_smooth_sensitivity_is_far(agency: Any) -> None:
+def test_ours_has_smaller_errors_than_the_published_rule_and_smooth_sensitivity_much_larger(agency: Any) -> None:
     cells, families = agency
     made, exact = trial(cells, families, POINTS, 30, Fraction(1), KEY), cells.raw(POINTS)
     mine = made.pseo.published & (cells.sizes < 200)
@@ -71,7 +71,7 @@ def test_ours_is_nearer_than_the_published_rule_and_smooth_sensitivity_is_far(ag
     assert errors["smooth"] > 3 * errors["pseo"]
 
 
-def test_the_picture_has_both_rules_and_the_truth(agency: Any) -> None:
+def test_the_chart_has_both_rules_and_the_truth(agency: Any) -> None:
     cells, families = agency
     made, exact = trial(cells, families, POINTS, 30, Fraction(3, 2), KEY), cells.raw(POINTS)
     chart = percentile_plot(cells, made, POINTS, "Simulation: a test", rows=6).to_dict()

@@ -1,4 +1,4 @@
-"""The comparison of corrections counts what it says, loses no one, and tells a worse rule from a better one."""
+"""The comparison of correction rules: tallies, preserved totals, and discrimination between better and worse rules."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def axis(made: FlowStudy, rule: str, kind: str) -> Int64s:
     return tallies
 
 
-def test_a_tally_is_what_numpy_finds() -> None:
+def test_a_tally_agrees_with_numpy() -> None:
     rng = np.random.default_rng(3)
     true, found = rng.integers(0, 200, 4000), rng.integers(-50, 250, 4000)
     true[:2000] = rng.integers(0, 11, 2000)
@@ -85,7 +85,7 @@ def test_a_tally_is_what_numpy_finds() -> None:
         assert len(error) > 100
 
 
-def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[InstitutionFlows, Int64s]) -> None:
+def test_every_statistic_sums_the_right_cells(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     views = {kind: view(noisy, here) for kind, view in KINDS.items()}
     rng = np.random.default_rng(1)
@@ -109,7 +109,7 @@ def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[InstitutionFl
         assert views["family's state"][family].tolist() == views["state"][mine].sum(axis=0).tolist()
 
 
-def test_no_rule_loses_or_invents_anyone(small: tuple[InstitutionFlows, Int64s], made: FlowStudy) -> None:
+def test_every_rule_preserves_totals(small: tuple[InstitutionFlows, Int64s], made: FlowStudy) -> None:
     here, noisy = small
     for kind in CONTROLS:
         known = GroupControls(here.controls(kind, noisy, 5), here.home, here.family, Fraction(1))
@@ -129,7 +129,7 @@ def test_no_rule_loses_or_invents_anyone(small: tuple[InstitutionFlows, Int64s],
     assert (made.zeroed[:, :, 2] >= made.zeroed[:, :, 1]).all()
 
 
-def test_a_worse_rule_loses_and_the_same_rule_draws(made: FlowStudy) -> None:
+def test_a_worse_rule_scores_worse_and_the_same_rule_equal(made: FlowStudy) -> None:
     for epsilon in EPSILONS:
         worse = score(made, epsilon=epsilon, controls="public", rule="greedy", kind="cell", size="all")
         assert worse.mean_abs_gain < -4 * worse.mean_abs_gain_se < 0
@@ -142,7 +142,7 @@ def test_a_worse_rule_loses_and_the_same_rule_draws(made: FlowStudy) -> None:
         assert informed.mean_abs < 0.8 * ignorant.mean_abs
 
 
-def test_the_measurements_have_the_error_of_their_noise(made: FlowStudy) -> None:
+def test_the_noisy_measurements_have_the_error_of_their_noise(made: FlowStudy) -> None:
     for epsilon in EPSILONS:
         distribution = DiscreteLaplace(epsilon)
         for controls in CONTROLS:
@@ -173,7 +173,7 @@ def test_standard_errors_are_those_of_a_mean(made: FlowStudy) -> None:
         assert mine.mean_abs_gain_se == pytest.approx((base - tallies)[:, 2].std(ddof=1) / root)
 
 
-def test_controls_say_what_they_should(small: tuple[InstitutionFlows, Int64s]) -> None:
+def test_controls_are_as_declared(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     given, blurred, none = (here.controls(kind, noisy, 5) for kind in CONTROLS)
     first = here.family == 0
@@ -186,7 +186,7 @@ def test_controls_say_what_they_should(small: tuple[InstitutionFlows, Int64s]) -
     assert all((part == 1).all() for part in (none.jobs, none.employment, none.industry_flow))
 
 
-def test_words_of_a_rule_are_all_different(small: tuple[InstitutionFlows, Int64s]) -> None:
+def test_random_words_of_a_rule_are_all_different(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     seen = []
 
@@ -214,13 +214,13 @@ def test_the_same_seed_gives_the_same_study(made: FlowStudy) -> None:
 def test_refusals() -> None:
     with pytest.raises(ParameterError, match="standard error"):
         study(EPSILONS, 1, 7)
-    with pytest.raises(ParameterError, match="compare"):
+    with pytest.raises(ParameterError, match="reference rule"):
         study(EPSILONS, 2, 7, {"projection": RULES["projection"]})
     with pytest.raises(ParameterError, match="groups"):
         study(EPSILONS, 2, 7, groups=2000)
 
 
-def test_tables_and_picture_show_the_scores(made: FlowStudy) -> None:
+def test_tables_and_chart_show_the_scores(made: FlowStudy) -> None:
     rows = list(csv.DictReader(as_csv(made).splitlines()))
     assert len(rows) == len(made.scores)
     last = made.scores[-1]

@@ -81,8 +81,8 @@ def test_the_bound_is_no_wider_than_that_for_substitution_and_not_constant() -> 
     assert (calm < 0.02 * (UPPER - LOWER) + 1).all()
 
 
-def test_the_tester_sees_a_bound_that_is_not_smooth() -> None:
-    """With β beyond all measure S is the local bound G_0 alone, whose jumps between neighbours must be noticed."""
+def test_the_check_detects_a_bound_that_is_not_smooth() -> None:
+    """With a very large β, S is the local bound G_0 alone, whose jumps between neighbours must be detected."""
     sets = everything()
     of = dict(zip(sets, method(epsilon=F(9000)).sensitivity(*packed(sets)), strict=True))
     jump = max((of[large] / of[small]).max() for small in sets if len(small) < LARGEST for large in larger(small))
@@ -107,7 +107,7 @@ def test_epsilon_is_spent_once() -> None:
     assert SLIDE**4 > 27 > (SLIDE - F(1, 10**14)) ** 4
 
 
-def test_constants_of_the_density_by_numbers() -> None:
+def test_constants_of_the_density_hold_numerically() -> None:
     """ln h(z) − ln h(z+s) ≤ 3^(3/4)·s and |ln h(z) − λ − ln h(e^λ z)| ≤ 3λ for h = 1/(1+z⁴)."""
     z = np.linspace(-40, 40, 4001)
     for s in (0.01, 0.3, 2.0):
@@ -117,7 +117,7 @@ def test_constants_of_the_density_by_numbers() -> None:
         assert np.abs(change).max() <= DILATION * lam + 1e-12
 
 
-def test_noise_has_the_size_it_should() -> None:
+def test_noise_has_the_expected_magnitude() -> None:
     """E|Z| = 2^(−1/2) for 1/(1+z⁴); bounds far away, so that clamping and sorting do nothing."""
     chosen = method(points=(F(1, 2),), lower=-(10**9), upper=10**9, epsilon=F(30), share=F(9, 10))
     values, start = packed([tuple(range(0, 400_000, 1000))] * 4000)

@@ -1,4 +1,4 @@
-"""`discreet reproduce sensitivity`: its numbers against loops, its verdicts against doctored numbers, its files."""
+"""`discreet reproduce sensitivity`: its numbers against loops, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from discreet.methods.sensitivity.utility.weighted import Fit
 from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
 from discreet_studies import reproduce
 from discreet_studies.claims import Claim
-from discreet_studies.sensitivity.births import Slopes
+from discreet_studies.sensitivity.births import BirthSlopes
 from discreet_studies.sensitivity.cells import (
     EPSILON,
     LEAST,
     PLAIN,
     WINSORISED,
     AtlasCells,
+    cell_statistics,
     chi_of,
-    measured,
     observations,
     omega,
     one_group,
@@ -33,8 +33,8 @@ from discreet_studies.sensitivity.cells import (
 from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
 from discreet_studies.sensitivity.omissions import bounded, growth
 from discreet_studies.sensitivity.study import SensitivityStudy, paper, study
-from discreet_studies.sensitivity.subgroups import Corners, corners, subgroups
-from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, Shares, parted
+from discreet_studies.sensitivity.subgroups import CornerShortfall, corners, subgroups
+from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Decomposition, VarianceShares, decompose_cells
 from discreet_studies.sensitivity.verdicts import CLAIMS
 
 F = Fraction
@@ -57,11 +57,11 @@ def small() -> Atlas:
 
 @pytest.fixture(scope="module")
 def girls(small: Atlas) -> AtlasCells:
-    return measured(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
+    return cell_statistics(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
 
 
-def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
-    """Least squares by NumPy, every removal and corner by fitting again; the exact maximum is never below them."""
+def test_cells_agree_with_a_loop(small: Atlas, girls: AtlasCells) -> None:
+    """Least squares by NumPy, every removal and corner by refitting; the exact maximum is never below them."""
     expected = []
     for tract in range(len(small.tracts)):
         mine = (small.tract == tract) & (small.race == BLACK) & (small.gender == GIRLS)
@@ -82,27 +82,27 @@ def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
         assert (girls.n[cell], girls.low[cell]) == (len(x), (x < 0.5).sum())
 
 
-def test_one_group_is_the_part_of_an_atlas(small: Atlas) -> None:
+def test_one_group_is_a_subset_of_the_atlas(small: Atlas) -> None:
     mine = (small.race == BLACK) & (small.gender == GIRLS)
     part = one_group(40_000, SEED, BLACK, GIRLS)
     for name in ("tract", "parent_rank", "kid_rank", "teen_birth"):
         assert np.array_equal(getattr(part, name), getattr(small, name)[mine])
 
 
-def test_observations_are_in_order_and_can_be_picked(small: Atlas) -> None:
+def test_observations_are_sorted_and_cells_can_be_selected(small: Atlas) -> None:
     found = observations(small, RANK, by_group=True, least=5)
     assert found.n.min() >= 5
     assert found.n.sum() == found.starts[-1] == len(found.x)
     for cell in range(len(found.n)):
         assert (np.diff(found.cell(cell)[0]) >= 0).all()
-    picked = found.only(np.array([3, 1]))
+    choices = found.only(np.array([3, 1]))
     for place, cell in enumerate((3, 1)):
-        for ours, theirs in zip(picked.cell(place), found.cell(cell), strict=True):
+        for ours, theirs in zip(choices.cell(place), found.cell(cell), strict=True):
             assert np.array_equal(ours, theirs)
-    assert picked.tract.tolist() == found.tract[[3, 1]].tolist()
+    assert choices.tract.tolist() == found.tract[[3, 1]].tolist()
 
 
-def test_chi_is_the_largest_of_its_pool_and_passes_over_infinite_ones() -> None:
+def test_chi_is_the_maximum_of_its_pool_without_infinite_sensitivities() -> None:
     n, local = np.array([10, 20, 30, 40]), np.array([0.5, 0.1, np.inf, 0.2])
     assert chi_of(n, local, np.array([1, 1, 3, 3])).tolist() == [5, 5, 8, 8]
 
@@ -116,10 +116,10 @@ def test_noise_is_normal_of_the_papers_spread(girls: AtlasCells) -> None:
         assert stats.kstest(factor * many, "norm").pvalue < 1e-20
 
 
-def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
+def test_shares_follow_the_notes_of_table_1(small: Atlas) -> None:
     """Total variance, mean squared error and mean noise variance, all weighted, over more than fifty children."""
-    cells = measured(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
-    found = parted(cells, "shares")
+    cells = cell_statistics(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
+    found = decompose_cells(cells, "shares")
     assert found is not None
     kept = cells.n > 50
     w, noisy = cells.low[kept], cells.noisy("shares")[kept]
@@ -132,31 +132,31 @@ def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
     assert found.reliability_before > found.shares.signal
 
 
-def test_one_row_of_the_paper_does_not_add_up() -> None:
+def test_one_printed_row_does_not_add_up() -> None:
     wrong = [row for row in ROWS if abs(row.sum - 100) > 0.02]
     assert [(row.outcome, row.label, round(row.sum, 2)) for row in wrong] == [(JAIL, "Black boys", 98.92)]
 
 
-def test_every_row_is_made(made: SensitivityStudy) -> None:
+def test_every_row_is_computed(made: SensitivityStudy) -> None:
     assert len(made.table1) == 14
     for row in made.table1:
         assert row.plain is not None
-        assert (row.winsorised is None) == row.asked.binary
-        assert (row.flat is None) != row.asked.binary
+        assert (row.winsorised is None) == row.printed.binary
+        assert (row.flat is None) != row.printed.binary
     assert made.table1[3].flat is not None
     assert made.table1[3].flat > 0.9  # White boys' incarceration would vanish
 
 
 def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
     found = subgroups(small)
-    for exact, at in ((found.plain, found.plain_corners), (found.drawn_in, found.drawn_in_corners)):
+    for exact, at in ((found.plain, found.plain_corners), (found.winsorised, found.winsorised_corners)):
         assert (exact >= at * (1 - 1e-9)).all()
     for row in corners(found):
         assert 0 <= row.short <= 1 <= row.median <= row.largest
 
 
 def test_numbers_without_data(made: SensitivityStudy) -> None:
-    """The counterexample and the exact privacy of Normal noise: DECISIONS, 004."""
+    """The counterexample and the exact privacy loss of Normal noise."""
     assert made.counterexample.corners == pytest.approx(0.982, abs=5e-4)
     assert made.counterexample.exact == pytest.approx(2.990, abs=5e-4)
     assert made.counterexample.point == pytest.approx((0.462, 1), abs=5e-4)
@@ -169,7 +169,7 @@ def test_numbers_without_data(made: SensitivityStudy) -> None:
     assert sizes[-1] > 50 * sizes[0]
 
 
-def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: SensitivityStudy) -> None:
+def test_a_lower_bound_costs_more_in_smaller_cells(made: SensitivityStudy) -> None:
     for epsilon in {row.epsilon for row in made.bounded}:
         costs = [row.variance for row in made.bounded if row.epsilon == epsilon]
         assert costs == sorted(costs, reverse=True)
@@ -180,7 +180,7 @@ def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: SensitivityStud
     assert at_one.variance == pytest.approx((1000 / (1000 - at_one.margin)) ** 2, rel=1e-3)
 
 
-def test_one_draw_gives_the_estimate_away(made: SensitivityStudy) -> None:
+def test_a_shared_draw_reveals_the_estimate(made: SensitivityStudy) -> None:
     by = {(row.epsilon, row.draws): row for row in made.recovered}
     shared, apart = by[EPSILON, "one for both"], by[EPSILON, "independent"]
     assert shared.estimates == shared.counts > 0.98
@@ -204,7 +204,7 @@ def test_methods_are_compared_at_every_size_and_epsilon(made: SensitivityStudy) 
 
 
 def test_choosing_epsilon_meets_its_targets(made: SensitivityStudy) -> None:
-    for one in made.chosen:
+    for one in made.epsilon_choices:
         wrong = [point.false_top for point in one.points]
         assert wrong[0] > wrong[-1]
         found = [epsilon for epsilon in one.epsilons if epsilon is not None]
@@ -220,19 +220,19 @@ def verdict(study: SensitivityStudy, said: str) -> str:
 def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
     """Each claim with numbers that confirm it, and with numbers that do not."""
 
-    def slopes(infused: float, exact: float, hidden: float) -> SensitivityStudy:
+    def slopes(infused: float, exact: float, suppressed: float) -> SensitivityStudy:
         def fit(slope: float) -> Fit:
             return Fit(slope, 0.3, 0.02, 100)
 
-        return replace(made, slopes=(Slopes(1, fit(infused), fit(exact), fit(hidden)),) * 3)
+        return replace(made, slopes=(BirthSlopes(1, fit(infused), fit(exact), fit(suppressed)),) * 3)
 
     def short(share: float) -> SensitivityStudy:
-        row = Corners("plain", "20–49", 100, 0, share, 1.1, 1.2)
+        row = CornerShortfall("plain", "20–49", 100, 0, share, 1.1, 1.2)
         return replace(made, corners=(row, replace(row, estimator="winsorised")))
 
     def chis(**changes: float) -> SensitivityStudy:
         every = {name: np.full(len(made.chis.pool), 2.0) for name in ("plain", "plain_corners")}
-        every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("drawn_in", "drawn_in_corners")}
+        every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("winsorised", "winsorised_corners")}
         every |= {name: np.full(len(made.chis.pool), value) for name, value in changes.items()}
         return replace(made, chis=replace(made.chis, **every))
 
@@ -242,7 +242,7 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
         return replace(made, envelopes=(first, made.envelopes[1]))
 
     def privacy(share: float) -> SensitivityStudy:
-        part = Parted(100, 1.0, Shares(0.8 - share, 0.2, share))
+        part = Decomposition(100, 1.0, VarianceShares(0.8 - share, 0.2, share))
         return replace(made, table1=tuple(replace(row, plain=part, winsorised=part) for row in made.table1))
 
     for start, good, bad in (
@@ -250,19 +250,19 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
         ("Corners give χ", chis(), chis(plain_corners=1.9)),
         ("Sensitivities fall", envelope(1.0, 1.0), envelope(0.5, 20.0)),
         ("The envelope", envelope(1.0, 1.5), envelope(1.0, 3.0)),
-        ("Winsorising", chis(), chis(drawn_in=1.9, drawn_in_corners=1.9)),
+        ("Winsorising", chis(), chis(winsorised=1.9, winsorised_corners=1.9)),
         ("Noise does not bias", slopes(0.14, 0.139, 0.0), slopes(0.14, 0.1, 0.0)),
         ("Suppressing", slopes(0.14, 0.14, 0.01), slopes(0.14, 0.14, 0.12)),
         ("In every row", privacy(0.1), privacy(0.3)),
         ("The reliability", privacy(0.01), privacy(0.1)),
     ):
-        assert verdict(good, start) == "holds", start
-        assert verdict(bad, start) == "does not hold", start
+        assert verdict(good, start) == "confirmed", start
+        assert verdict(bad, start) in ("corrected", "not confirmed"), start
     assert verdict(slopes(0.01, 0.01, 0.0), "Suppressing") == "not tested"  # nothing there to vanish
     assert verdict(replace(made, costs=()), "Formal privacy") == "not tested"
     assert verdict(replace(made, recovered=()), "Counts beside") == "not tested"
-    assert verdict(made, "Apart from χ") == "does not hold"
-    assert verdict(made, "Counts beside") == "does not hold"
+    assert verdict(made, "Apart from χ") == "corrected"
+    assert verdict(made, "Counts beside") == "corrected"
     assert Claim("", "", "", None).verdict == "not tested"
 
 
@@ -281,7 +281,14 @@ def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
     tables = {"table-1", "verdicts", "figure-3-slopes", "corners", "normal-noise", "one-draw", "guarantees", "chi"}
     assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    for said in ("300,000 invented children (seed 7)", "1,050 tracts", "seeds 7 to 11", "SIMULATION", "98.92", "2.990"):
+    for said in (
+        "300,000 synthetic children (seed 7)",
+        "1,050 tracts",
+        "seeds 7 to 11",
+        "SIMULATION",
+        "98.92",
+        "2.990",
+    ):
         assert said in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 8
@@ -302,11 +309,11 @@ def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
     assert shown == {claim.claim: claim.verdict for claim in CLAIMS.of(made)}
 
 
-def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_paper_is_reproduced_by_name(tmp_path: Path) -> None:
     steps = []
     out = tmp_path / "new"
     paths = reproduce("sensitivity", out, 100_000, 3, lambda step, done, total: steps.append(step))
-    assert "100,000 invented children (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert "100,000 synthetic children (seed 3)" in paths[0].read_text(encoding="utf-8")
     assert dict.fromkeys(steps).keys() >= {"atlas", "table 1", "seeds", "figures", "report"}
     with pytest.raises(ParameterError, match="too few children"):
         reproduce("sensitivity", tmp_path / "other", 50_000, 3, ignore)

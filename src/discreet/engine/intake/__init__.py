@@ -1,1 +1,1 @@
-"""The intake: every value of a record is normalised by itself, before any engine groups, filters or joins."""
+"""The intake: every value of a record is normalised on its own, before an engine groups, filters or joins."""

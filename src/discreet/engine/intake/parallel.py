@@ -1,4 +1,4 @@
-"""Pieces of a source, read by as many threads as there are cores: Arrow and NumPy give up the interpreter's lock."""
+"""Pieces of a source, read by one thread per core: Arrow and NumPy release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import Piece
 from discreet.errors import EngineError
 
-AHEAD = 4  # batches that wait for each thread
+AHEAD = 4  # queued batches per thread
 SECONDS = 0.1
 
 
-def taken_in(intake: Intake, pieces: Sequence[Piece], halt: threading.Event | None = None) -> Iterator[pa.RecordBatch]:
-    """What is made of all pieces, in any order; until somebody wants it to halt."""
-    stop = _Stop(halt or threading.Event(), threading.Event())
-    watched = [_Watched(piece, stop) for piece in pieces]
+def ingest_pieces(
+    intake: Intake, pieces: Sequence[Piece], halt: threading.Event | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The derived columns of all pieces, in any order, until `halt` is set."""
+    stop = _StopSignal(halt or threading.Event(), threading.Event())
+    interruptible = [_InterruptiblePiece(piece, stop) for piece in pieces]
     threads = min(len(pieces), os.cpu_count() or 1)
-    return _shared(intake, watched, stop, threads) if threads > 1 else intake.over(watched)
+    return _in_threads(intake, interruptible, stop, threads) if threads > 1 else intake.over(interruptible)
 
 
 @dataclass(frozen=True)
-class _Stop:
-    """Somebody asks for the end, or nobody asks for more."""
+class _StopSignal:
+    """Set when the caller interrupts, or when the consumer is done."""
 
     halt: threading.Event
     done: threading.Event
@@ -40,11 +42,11 @@ class _Stop:
 
 
 @dataclass(frozen=True)
-class _Watched:
-    """A piece that is left in the middle when reading is to stop."""
+class _InterruptiblePiece:
+    """A piece whose reading ends when the stop signal is set."""
 
     piece: Piece
-    stop: _Stop
+    stop: _StopSignal
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         for batch in self.piece.read(columns, repeated):
@@ -53,14 +55,14 @@ class _Watched:
             yield batch
 
 
-def _shared(intake: Intake, pieces: Sequence[Piece], stop: _Stop, threads: int) -> Iterator[pa.RecordBatch]:
-    left, lock = iter(pieces), threading.Lock()
+def _in_threads(intake: Intake, pieces: Sequence[Piece], stop: _StopSignal, threads: int) -> Iterator[pa.RecordBatch]:
+    remaining, lock = iter(pieces), threading.Lock()
     ready: queue.Queue[pa.RecordBatch | None] = queue.Queue(AHEAD * threads)
 
-    def mine() -> Iterator[Piece]:
+    def claimed() -> Iterator[Piece]:
         while True:
             with lock:
-                piece = next(left, None)
+                piece = next(remaining, None)
             if piece is None:
                 return
             yield piece
@@ -73,7 +75,7 @@ def _shared(intake: Intake, pieces: Sequence[Piece], stop: _Stop, threads: int) 
 
     def work() -> None:
         try:
-            for batch in intake.over(mine()):
+            for batch in intake.over(claimed()):
                 put(batch)
         finally:
             put(None)
@@ -88,7 +90,7 @@ def _shared(intake: Intake, pieces: Sequence[Piece], stop: _Stop, threads: int) 
                 threads -= 1
                 for worker in workers:
                     if worker.done():
-                        worker.result()  # its failure, if it failed
+                        worker.result()  # raises if it failed
             for worker in workers:
                 worker.result()
         finally:

@@ -1,4 +1,4 @@
-"""Batches of raw values in, batches of derived columns out: one record after the other, or counted by value."""
+"""From batches of raw values to batches of derived columns: record by record, or counted by value."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from discreet.engine.readers import Piece
 N = "discreet_n"
 DENSE = 1 << 21  # combinations that are counted in one array
 PACKED = 2**62
-FEW = 1000  # rows of which no dictionary is made
+FEW = 1000  # rows that are not dictionary-encoded
 
 
 @dataclass(frozen=True)
 class Intake:
-    """The derived columns of a table. `counted`: equal rows are put together, with their number in a column `N`; rows
-    may still repeat from batch to batch."""
+    """The derived columns of a table. `counted`: equal rows are merged, with their number in a column `N`; rows may
+    still repeat from batch to batch."""
 
     columns: tuple[DerivedColumn, ...]
     counted: bool = False
@@ -40,11 +40,11 @@ class Intake:
 
     @property
     def countable(self) -> bool:
-        """Whether equal rows can be put together: columns with so few values that combinations can be numbered."""
+        """Whether equal rows can be merged: all columns have few enough values to number their combinations."""
         return all(column.values is not None for column in self.columns) and prod(self._sizes) < PACKED
 
     def over(self, pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
-        """What is made of some pieces of a source."""
+        """The derived columns of some pieces of a source."""
         return self(batch for piece in pieces for batch in piece.read(self.reads, self._repeated))
 
     @cached_property
@@ -54,10 +54,10 @@ class Intake:
         return frozenset(codes - {name for column in self.columns if not column.repeats for name in column.reads})
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = (self._made(batch) for batch in batches)
-        return self._counts(made) if self.counted or not self.columns else made
+        derived = (self._derive(batch) for batch in batches)
+        return self._counts(derived) if self.counted or not self.columns else derived
 
-    def _made(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _derive(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not self.columns:
             return batch
         raw = {name: _encoded(batch.column(i), name in self._repeated) for i, name in enumerate(self.reads)}
@@ -68,7 +68,7 @@ class Intake:
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
-        """Of each column how many values it has, with one for none."""
+        """For each column its number of values, including null."""
         return tuple((column.values or 0) + 1 for column in self.columns)
 
     def _counts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,14 +84,16 @@ class Intake:
         yield self._unpacked(occupied, total[occupied])
 
     def _packed(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """One number for each combination of values; none comes last."""
-        found = np.zeros(batch.num_rows, np.int64)
+        """One number for each combination of values; null comes last."""
+        combinations = np.zeros(batch.num_rows, np.int64)
         for i, size in enumerate(self._sizes):
             own = batch.column(i)
             numbers = own.cast(pa.int32()) if pa.types.is_boolean(own.type) else own
-            found *= size
-            found += (numbers.fill_null(size - 1) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
-        return found
+            combinations *= size
+            combinations += (numbers.fill_null(size - 1) if numbers.null_count else numbers).to_numpy(
+                zero_copy_only=False
+            )
+        return combinations
 
     def _unpacked(self, combinations: NDArray[np.int64], counts: NDArray[np.int64]) -> pa.RecordBatch:
         arrays: list[pa.Array] = []
@@ -103,6 +105,6 @@ class Intake:
 
 
 def _encoded(values: pa.Array, repeated: bool) -> pa.Array:
-    """Codes as a dictionary, so that each is looked up once. Not real numbers: a dictionary takes −0 for 0."""
+    """Dictionary-encode codes, so that each is looked up once. Not floats: a dictionary treats −0 as 0."""
     plain = pa.types.is_large_string(values.type) or pa.types.is_string(values.type) or pa.types.is_integer(values.type)
     return values.dictionary_encode() if repeated and plain and len(values) > FEW else values

@@ -1,7 +1,7 @@
-"""Confidential records from where they lie: Parquet, CSV, SAS, Stata, DuckDB, PostgreSQL, any Arrow frame.
+"""Readers of confidential records: Parquet, CSV, SAS, Stata, DuckDB, PostgreSQL, any Arrow-compatible frame.
 
 Only the wanted columns are read, by their exact names. How a value is read depends on the declared types and on the
-value, never on another record; what it becomes is decided by the intake, the same for every source.
+value, never on another record; the intake then derives columns from it, in the same way for every source.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Piece(Protocol):
-    """Some rows of a source. It may be pickled, and read on another machine."""
+    """Some rows of a source. A piece may be pickled, and read on another machine."""
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
-        """These columns, by their exact names and in this order; without any, batches that count the rows.
-        Those that `repeated` names have few values: a reader may hand them over as dictionaries."""
+        """These columns, by their exact names and in this order; without columns, batches with the number of rows.
+        Columns in `repeated` have few different values: a reader may return them dictionary-encoded."""
 
 
 class Reader(Piece):
-    """A piece whose library may fail anywhere: what fails is told without its message, which may quote a record."""
+    """A piece read by a library that may fail; its error messages are redacted because they may quote a record."""
 
     faults: ClassVar[tuple[type[BaseException], ...]] = (Exception,)
     failure: ClassVar[str]
@@ -41,54 +41,58 @@ class Reader(Piece):
 
     @abstractmethod
     def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """As `read`, with the library's own failures."""
+        """As `read`, with the library's own exceptions."""
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         batches = self.batches(list(columns), repeated)
-        while (batch := self.withheld(lambda: next(batches, None), self.where)) is not None:
+        while (batch := self.redact(lambda: next(batches, None), self.where)) is not None:
             yield batch
 
     @classmethod
-    def withheld(cls, call: Callable[[], T], where: str) -> T:
-        return withhold(call, cls.faults, cls.failure, where, cls.remedy)
+    def redact(cls, call: Callable[[], T], where: str) -> T:
+        return redact(call, cls.faults, cls.failure, where, cls.remedy)
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A source that was opened: which columns it has, of which types, and the pieces that its rows come in."""
+    """An opened source: its columns, their types, and the pieces that its rows are read in."""
 
     where: str
     kinds: Mapping[str, frozenset[pa.DataType]]  # one type for each column, or several where files differ
     pieces: Sequence[Piece]
-    unreadable: dict[str, int] = field(default_factory=dict)  # lines that are no records, by file, once it was read
-    unclosed: dict[str, int] = field(default_factory=dict, kw_only=True)  # those of them that end inside an open quote
-    uncoded: Callable[[Collection[str]], Scan] | None = field(default=None, kw_only=True, repr=False)
+    unreadable: dict[str, int] = field(
+        default_factory=dict
+    )  # lines that are not valid records, by file, once it was read
+    unclosed: dict[str, int] = field(
+        default_factory=dict, kw_only=True
+    )  # of these, lines that end inside an open quote
+    without_labels: Callable[[Collection[str]], Scan] | None = field(default=None, kw_only=True, repr=False)
 
     @classmethod
     def of(cls, where: str, files: Sequence[Mapping[str, pa.DataType]], pieces: Sequence[Piece]) -> Scan:
-        """The columns that all files have, by the types that each has."""
+        """The columns that all files have, with the types that they have in these."""
         common = [name for name in files[0] if all(name in other for other in files)]
         return cls(where, {name: frozenset(file[name] for file in files) for name in common}, pieces)
 
     def as_codes(self, columns: Collection[str]) -> Scan:
-        """The same source, without labels in the place of some columns' codes."""
-        return self if self.uncoded is None else self.uncoded(columns)
+        """The same source, with codes instead of labels in some columns."""
+        return self if self.without_labels is None else self.without_labels(columns)
 
 
-def read_twice(where: str) -> EngineError:
-    """What an engine says instead of reading a source again: it may have changed, and two tables, or two steps of one,
-    would be of different records."""
+def second_read_error(where: str) -> EngineError:
+    """The error instead of reading a source a second time: it may have changed, and two tables, or two steps of one,
+    would be computed from different records."""
     return EngineError(
-        "would be read a second time", where=where, do="report this: a fault of discreet's, not of the records"
+        "would be read a second time", where=where, do="report this: it is a bug in discreet, not in the records"
     )
 
 
-def counting(rows: int) -> pa.RecordBatch:
-    """Rows of which no column is wanted."""
+def rows_without_columns(rows: int) -> pa.RecordBatch:
+    """A batch with this many rows, when no column is wanted."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
 
 
-def withhold(
+def redact(
     call: Callable[[], T],
     kinds: tuple[type[BaseException], ...],
     what: str,
@@ -96,8 +100,8 @@ def withhold(
     do: str,
     refusal: type[SourceError] = SourceError,
 ) -> T:
-    """call(), its failures told as «`what` (kind)». Raised after the handler has ended, so that not even the
-    exception's context leads back to the message."""
+    """call(), with failures reported as «`what` (exception class)». Raised after the handler has ended, so that not
+    even the exception's context leads back to the original message."""
     try:
         return call()
     except SourceError:
@@ -107,11 +111,11 @@ def withhold(
     raise refusal(f"{what} ({kind})", where=where, do=do)
 
 
-# --- types that Arrow has no word for: a column is refused under the name that its source gives them ------------------
+# --- types that Arrow lacks: a column is refused under the name that its source gives the type ------------------------
 
 
-class Unfit(pa.ExtensionType):
-    """A type that a reader would have to change: no column of it is used."""
+class UnsupportedType(pa.ExtensionType):
+    """A type that a reader would have to convert with losses: columns of it are refused."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -127,7 +131,7 @@ class Unfit(pa.ExtensionType):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and str(other) == self._kind
 
-    def __ne__(self, other: object) -> bool:  # Arrow has one of its own
+    def __ne__(self, other: object) -> bool:  # Arrow defines its own
         return not self == other
 
     def __hash__(self) -> int:
@@ -137,21 +141,21 @@ class Unfit(pa.ExtensionType):
         return self._kind
 
 
-class Decimals(Unfit):
-    """Decimals of any scale, handed over as texts: they are numbers, but one is written in several ways."""
+class DecimalText(UnsupportedType):
+    """Decimals of any scale, returned as texts: numeric, but one number can be written in several ways."""
 
 
 _ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv",
     ".csv.gz": "csv", ".tsv.gz": "csv", ".txt.gz": "csv", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
-UNPACK = "unpack it; CSV is also read packed by gzip, as .csv.gz"
-_PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".lz4", ".lzma", ".rar", ".tar", ".tgz", ".z"}
+DECOMPRESS = "decompress it; CSV may be compressed with gzip, as .csv.gz"
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".lz4", ".lzma", ".rar", ".tar", ".tgz", ".z"}
 
 
 def open_source(source: Any, base: Path) -> Scan:
-    """A declared source, or a frame, opened: columns and types are known, no record has been read."""
-    match source:  # only the reader that is needed is loaded, and its library
+    """Open a declared source, or a frame: columns and types are known, no record has been read."""
+    match source:  # only the reader that is needed is imported, and its library
         case FileSource():
             return _files(source, base)
         case DuckDBSource():
@@ -186,33 +190,33 @@ def _files(source: FileSource, base: Path) -> Scan:
 
 
 def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
-    """The files behind a path, folder or glob, in name order, and their common format."""
+    """The files of a path, folder or glob pattern, in name order, and their common format."""
     if path.is_dir():
-        found = [p for p in sorted(path.rglob("*")) if p.is_file() and is_data(p.relative_to(path).parts)]
+        paths = [p for p in sorted(path.rglob("*")) if p.is_file() and is_data(p.relative_to(path).parts)]
     elif path.is_file():
-        found = [path]
+        paths = [path]
     else:
-        said = [part for part in path.parts if part.startswith((".", "_"))]
+        named = [part for part in path.parts if part.startswith((".", "_"))]
         listed = (Path(p) for p in sorted(glob.glob(str(path), recursive=True)))  # noqa: PTH207
-        found = [p for p in listed if p.is_file() and is_data(p.parts, said)]
-    if not found:
+        paths = [p for p in listed if p.is_file() and is_data(p.parts, named)]
+    if not paths:
         raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
-    for each in found:
-        _refuse_packed(each, kind or _format(each), where)
-    kinds = {kind or _format(p) for p in found}
+    for each in paths:
+        _refuse_compressed(each, kind or _format(each), where)
+    kinds = {kind or _format(p) for p in paths}
     if len(kinds) != 1 or None in kinds:
         raise SourceError(
-            "cannot tell the format" if None in kinds else "mixes several formats",
+            "has an unknown file name extension" if None in kinds else "mixes several formats",
             where=where,
-            do="name it with `format:` parquet, csv, sas or stata",
+            do="declare `format:` parquet, csv, sas or stata",
         )
-    return found, str(kinds.pop())
+    return paths, str(kinds.pop())
 
 
-def is_data(parts: Sequence[str], said: Sequence[str] = ()) -> bool:
-    """Not left there by a program, `_temporary/`, `_SUCCESS`, `.ipynb_checkpoints/`, unless the declaration says so."""
-    odd = (part for part in parts if part.startswith((".", "_")))
-    return all(any(fnmatch(part, pattern) for pattern in said) for part in odd)
+def is_data(parts: Sequence[str], named: Sequence[str] = ()) -> bool:
+    """Not a program's own file (`_temporary/`, `_SUCCESS`, `.ipynb_checkpoints/`), unless the declaration names it."""
+    hidden = (part for part in parts if part.startswith((".", "_")))
+    return all(any(fnmatch(part, pattern) for pattern in named) for part in hidden)
 
 
 def _format(path: Path) -> str | None:
@@ -220,7 +224,7 @@ def _format(path: Path) -> str | None:
     return next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
 
 
-def _refuse_packed(path: Path, kind: str | None, where: str) -> None:
+def _refuse_compressed(path: Path, kind: str | None, where: str) -> None:
     ending = path.suffix.lower()
-    if ending in _PACKED and (ending, kind) != (".gz", "csv"):
-        raise SourceError(f"{path.name} is packed as {ending}", where=where, do=UNPACK)
+    if ending in _COMPRESSED and (ending, kind) != (".gz", "csv"):
+        raise SourceError(f"{path.name} is compressed as {ending}", where=where, do=DECOMPRESS)

@@ -1,8 +1,8 @@
-"""CSV, one record a line: every line stands for itself, so no record can stop or change another's.
+"""CSV, one record per line: lines are parsed independently, so no record can stop or change the reading of another.
 
-Quoted fields are understood within their line; a line with too many or too few fields, with broken quotes, or longer
-than `LONGEST` is left out and counted, and one that ends inside an open quote counted apart, too. Every column is text:
-00123 stays 00123. A byte-order mark is one only in front of the header: anywhere else it belongs to its field.
+Quoted fields end within their line; a line with too many or too few fields, with malformed quotes, or longer than
+`LONGEST` is skipped and counted, and counted separately if it ends inside an open quote. Every column is text: 00123
+stays 00123. A byte-order mark is removed in front of the header only: elsewhere it belongs to its field.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from discreet.engine.readers import UNPACK, Reader, Scan, counting
+from discreet.engine.readers import DECOMPRESS, Reader, Scan, rows_without_columns
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24
-HEADER = 1 << 16  # bytes that are read at a time to find the column names
-LONGEST = 1 << 26  # bytes of a line
+HEADER = 1 << 16  # bytes read at a time to find the column names
+LONGEST = 1 << 26  # largest length of a line in bytes
 _TABS = (".tsv", ".tsv.gz")
 
 
 def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
-    """These files, cut at commas (`.tsv`: tabs) or at the declared delimiter."""
+    """Open these files, with fields separated by commas (`.tsv`: tabs) or by the declared delimiter."""
     unreadable: dict[str, int] = {}
     unclosed: dict[str, int] = {}
     files = [
@@ -56,30 +56,31 @@ class CsvFile(Reader):
     delimiter: str
     where: str
     unreadable: dict[str, int] = field(repr=False)
-    unclosed: dict[str, int] = field(repr=False)  # those of them that end inside an open quote
+    unclosed: dict[str, int] = field(repr=False)  # of these, lines that end inside an open quote
 
     def names(self) -> list[str]:
-        """The columns that the header names."""
-        return self.withheld(self._names, self.where)
+        """The column names in the header."""
+        return self.redact(self._names, self.where)
 
     def _names(self) -> list[str]:
         with closing(_open(self.path)) as file:
-            if (packer := _packer(file.read(len(_BZIP)))) is not None:
-                raise SourceError(f"{self.path.name} is not CSV, but packed by {packer}", where=self.where, do=UNPACK)
+            if (format := _compression(file.read(len(_BZIP)))) is not None:
+                what = f"{self.path.name} is not CSV, but compressed with {format}"
+                raise SourceError(what, where=self.where, do=DECOMPRESS)
             file.seek(0)
             return _header(_blocks(file, HEADER), self.delimiter, self.where)[0]
 
     def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        left_out = unclosed = 0
+        skipped = unclosed = 0
         with closing(_open(self.path)) as file:
             blocks = _blocks(file, BLOCK)
             names, first = _header(blocks, self.delimiter, self.where)
             for block, dropped in chain([first], blocks):
-                table, bad, inside = _parse(block, names, self.delimiter)
-                left_out += bad + dropped
-                unclosed += inside
-                yield from table.select(columns).to_batches() if columns else [counting(table.num_rows)]
-        self.unreadable[str(self.path)], self.unclosed[str(self.path)] = left_out, unclosed
+                table, invalid, open_quotes = _parse(block, names, self.delimiter)
+                skipped += invalid + dropped
+                unclosed += open_quotes
+                yield from table.select(columns).to_batches() if columns else [rows_without_columns(table.num_rows)]
+        self.unreadable[str(self.path)], self.unclosed[str(self.path)] = skipped, unclosed
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -90,68 +91,68 @@ _BZIP = b"BZh91AY&SY"
 _MAGIC = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def _packer(start: bytes) -> str | None:
-    """Who packed a file. No line feed is in these bytes: all that is looked at belongs to the header."""
+def _compression(start: bytes) -> str | None:
+    """The compression format of a file. The signatures have no line feed: all inspected bytes belong to the header."""
     if start[:3] + start[4:] == _BZIP[:3] + _BZIP[4:]:
         return "bzip2"
     return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def _header(blocks: Iterator[tuple[bytes, int]], delimiter: str, where: str) -> tuple[list[str], tuple[bytes, int]]:
-    """The column names: not confidential, and the only line that may refuse a file; and what is left of its block. The
-    line ends as any other does, or a record could be taken for a part of it."""
+    """The column names, which are not confidential, and the rest of their block. Only this line can make a file be
+    refused. It ends as any other line does; otherwise a record could be read as part of it."""
     line, feed, rest, dropped = b"", b"", b"", 0
     while not (line or feed or dropped) and (block := next(blocks, None)) is not None:
         line, feed, rest = block[0].partition(b"\n")
-        dropped = block[1]  # without a line feed it was the header that is too long
+        dropped = block[1]  # without a line feed it was the header that was too long
     names = [(field or b"").decode() for field in _quoted(line.removeprefix(BOM_UTF8), delimiter)]
     if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError(
             "has no header line with one name for each column",
             where=where,
-            do="give the column names in the first line",
+            do="put the column names into the first line",
         )
     return names, (rest, dropped)
 
 
 def _blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines that end in a line feed, about `size` bytes at a time, and how many were left out as too long. A line
-    ends with a line feed, a carriage return, or both."""
+    """Complete lines that end in a line feed, about `size` bytes at a time, and how many were skipped as too long. A
+    line ends with a line feed, a carriage return, or both."""
     rest, skipping = b"", False
     while piece := file.read(size):
         piece = rest + piece
-        held = piece.endswith(b"\r")  # a line feed may follow
-        lines = (piece[:-1] if held else piece).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        pending = piece.endswith(b"\r")  # a line feed may follow
+        lines = (piece[:-1] if pending else piece).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         block, feed, rest = lines.rpartition(b"\n")
-        rest += b"\r" if held else b""
+        rest += b"\r" if pending else b""
         if skipping and feed:
             _, _, block = block.partition(b"\n")
             skipping = False
         dropped = 0
-        if not skipping and len(rest) - held > LONGEST:
+        if not skipping and len(rest) - pending > LONGEST:
             skipping, dropped = True, 1
         if skipping:
-            rest = rest[-1:] if held else b""
+            rest = rest[-1:] if pending else b""
         yield block + feed, dropped
     if rest and not skipping:
         yield rest.replace(b"\r", b"\n"), 0
 
 
 def _parse(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int, int]:
-    """The records of some lines: those without a quote at the speed of Arrow, those with one each for itself; how many
-    lines are none, and how many of these end inside an open quote."""
-    plain, quoted, bad = _split(block, delimiter, len(names))
+    """The records of some lines: those without quotes by Arrow's fast reader, those with quotes one by one; the number
+    of invalid lines; and how many of these end inside an open quote."""
+    plain, quoted, invalid = _split(block, delimiter, len(names))
     fields = [_quoted(line, delimiter) for line in quoted]
     rows = [row for row in fields if len(row) == len(names)]
     _, unclosed = _grammar(delimiter)
-    inside = sum(unclosed.fullmatch(line) is not None for line, row in zip(quoted, fields, strict=True) if not row)
+    open_quotes = sum(unclosed.fullmatch(line) is not None for line, row in zip(quoted, fields, strict=True) if not row)
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     texts = pa.table([_unchecked(pa.array(column, pa.large_binary())) for column in columns], names=names)
-    return pa.concat_tables([_plain(plain, names, delimiter), texts]), bad + len(quoted) - len(rows), inside
+    return pa.concat_tables([_plain(plain, names, delimiter), texts]), invalid + len(quoted) - len(rows), open_quotes
 
 
 def _split(block: bytes, delimiter: str, fields: int) -> tuple[bytes, list[bytes], int]:
-    """Whole lines without a quote, lines with one, and how many have another number of fields. Blank lines are none."""
+    """Lines without quotes, lines with quotes, and how many have a wrong number of fields. Blank lines do not count."""
     data = np.frombuffer(block, np.uint8)
     ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
     quoted = np.zeros(ends.size, bool)
@@ -160,21 +161,21 @@ def _split(block: bytes, delimiter: str, fields: int) -> tuple[bytes, list[bytes
     size = np.diff(ends, prepend=-1) - 1
     long = size > LONGEST
     wrong = (marks != fields - 1) & ~quoted & (size > 0) | long
-    odd = np.flatnonzero(quoted | wrong)
-    if not odd.size:
+    removed = np.flatnonzero(quoted | wrong)
+    if not removed.size:
         return block, [], 0
     lines = block.split(b"\n")
-    apart = [lines[i] for i in np.flatnonzero(quoted & ~long).tolist()]
-    for i in odd.tolist():
+    with_quotes = [lines[i] for i in np.flatnonzero(quoted & ~long).tolist()]
+    for i in removed.tolist():
         lines[i] = b""
-    return b"\n".join(lines), apart, int(wrong.sum())
+    return b"\n".join(lines), with_quotes, int(wrong.sum())
 
 
 def _plain(block: bytes, names: list[str], delimiter: str) -> pa.Table:
-    """Lines that are known to have the right number of fields: nothing in them can stop the reader."""
+    """Lines known to have the right number of fields: nothing in them can make the reader fail."""
     if not block.strip(b"\n"):
         return pa.table([pa.array([], pa.large_string()) for _ in names], names=names)
-    block = b"\n" + block  # Arrow takes a byte-order mark away from whatever comes first: let that be a blank line
+    block = b"\n" + block  # Arrow strips a byte-order mark from the first line: let that be a blank one
     table = pcsv.read_csv(
         io.BytesIO(block),
         read_options=pcsv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
@@ -190,23 +191,23 @@ def _plain(block: bytes, names: list[str], delimiter: str) -> pa.Table:
 
 
 def _quoted(line: bytes, delimiter: str) -> list[bytes | None]:
-    """One line's fields; none at all if its quotes are broken. Python's own reader has a limit to the length of a field
-    that any library may change for all."""
+    """The fields of one line; empty if its quotes are malformed. Not Python's own reader: it limits the length of a
+    field, and any library may change that limit for the whole process."""
     field, _ = _grammar(delimiter)
-    found, end = [], -1
+    fields, end = [], -1
     while end < len(line):
         if (match := field.match(line, end + 1)) is None:
             return []
         quoted, plain = match.groups()
-        found.append((plain if quoted is None else quoted.replace(b'""', b'"')) or None)
+        fields.append((plain if quoted is None else quoted.replace(b'""', b'"')) or None)
         end = match.end()
-    return found
+    return fields
 
 
 @cache
 def _grammar(delimiter: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """A field that ends in front of a delimiter or with its line, and a line that ends inside an open quote. A quote in
-    a quoted field is doubled; in another it is a letter. Nothing is tried twice, however long a line is."""
+    """Patterns of a field that ends before a delimiter or with its line, and of a line that ends inside an open quote.
+    A quote within a quoted field is doubled; within another it is an ordinary character. Neither backtracks."""
     mark = re.escape(delimiter.encode())
     quoted, plain = rb'"((?:[^"]++|"")*+)', rb'[^"%b][^%b]*+|' % (mark, mark)
     field = rb'(?:%b"|(%b))(?=%b|\Z)' % (quoted, plain, mark)
@@ -214,5 +215,5 @@ def _grammar(delimiter: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 
 
 def _unchecked(column: pa.Array) -> pa.Array:
-    """Bytes as text that is still to be looked at."""
+    """Bytes as text that is not yet validated."""
     return column.view(pa.large_string())

@@ -1,4 +1,4 @@
-"""Objects of Python, each read by itself: a class of somebody's own is asked for nothing but its value."""
+"""Python objects, converted one by one, by the methods of their base types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.engine.intake.normalise import OBJECTS
 
 
 def objects(values: Iterable[Any]) -> pa.Array:
-    """What is a real number as such, all else as its code is written."""
+    """Floats as numbers, everything else as the text of its code."""
     texts: list[str | None] = []
     reals: list[float | None] = []
     for value in values:
@@ -34,10 +34,10 @@ def _real(value: Any) -> float | None:
 
 
 def code_text(value: Any) -> str | None:
-    """One value as its code is written, or nothing."""
+    """The text of one value's code, or None."""
     kind = type(value)
-    written = next((rule for known, rule in _RULES if issubclass(kind, known)), None)
-    return None if written is None else written(value)
+    convert = next((rule for known, rule in _RULES if issubclass(kind, known)), None)
+    return None if convert is None else convert(value)
 
 
 def _text(value: str) -> str | None:
@@ -53,7 +53,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-_DIGITS = 1000  # Python refuses to write numbers of thousands of digits
+_DIGITS = 1000  # Python refuses to format integers with thousands of digits
 _LARGEST = 10**_DIGITS
 
 
@@ -62,7 +62,7 @@ def _whole(value: int) -> str | None:
 
 
 def _decimal(value: Decimal) -> str | None:
-    """The number that it stands for, in the one way that has no zeros behind: 7.0, 7.00 and the integer 7 are 7."""
+    """The number without trailing zeros: 7.0, 7.00 and the integer 7 are 7."""
     if not Decimal.is_finite(value):
         return None
     if Decimal.is_zero(value):
@@ -76,7 +76,7 @@ def _decimal(value: Decimal) -> str | None:
 def _uuid(value: UUID) -> str | None:
     try:
         number = UUID.int.__get__(value)  # type: ignore[misc, attr-defined]
-    except AttributeError:  # one that was never given any
+    except AttributeError:  # an uninitialised one
         return None
     return str(UUID(int=number)) if type(number) is int and 0 <= number < 1 << 128 else None
 
@@ -90,7 +90,7 @@ def _nothing(_: Any) -> None:
     return None
 
 
-# The first that fits. Times are no dates, and long doubles have no value of Python's.
+# The first match counts. Datetimes are not dates, and long doubles have no equivalent in Python.
 _RULES: tuple[tuple[type | tuple[type, ...], Callable[[Any], str | None]], ...] = (
     (str, _text),
     (bool, lambda value: "true" if value else "false"),

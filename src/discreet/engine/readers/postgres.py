@@ -1,7 +1,7 @@
-"""PostgreSQL tables, streamed through Arrow. A column is read by its declared type, which is looked at before any row.
+"""PostgreSQL tables, streamed through Arrow. A column is read by its declared type, checked before any row is read.
 
-Texts are asked for as the bytes that the server holds, for it would give up a whole query over one that it cannot
-convert; they are decoded here, each by itself, and one that cannot be, or would be read as other bytes are, is missing.
+Texts are fetched as the bytes stored by the server, which would abort a whole query if it could not convert one. They
+are decoded here, one by one; a text that cannot be decoded, or whose decoding is not unique, is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engine.readers import Decimals, Reader, Scan, Unfit, counting
+from discreet.engine.readers import DecimalText, Reader, Scan, UnsupportedType, rows_without_columns
 from discreet.errors import SourceError
 from discreet.spec import PostgresSource
 
@@ -23,7 +23,7 @@ _FITS = {
 }  # fmt: skip
 _TEXTS = {"text", "varchar", "bpchar", "name", "char"}  # and enumerations
 _CODECS = {
-    "UTF8": None, "SQL_ASCII": None,  # what is not UTF-8 is found later, value by value
+    "UTF8": None, "SQL_ASCII": None,  # UTF-8 is validated later, value by value
     "EUC_CN": "gb2312", "EUC_JIS_2004": "euc_jis_2004", "EUC_JP": "euc_jp", "EUC_KR": "euc_kr", "JOHAB": "johab",
     "KOI8R": "koi8_r", "KOI8U": "koi8_u", "LATIN1": "iso8859_1", "LATIN2": "iso8859_2", "LATIN3": "iso8859_3",
     "LATIN4": "iso8859_4", "LATIN5": "iso8859_9", "LATIN6": "iso8859_10", "LATIN7": "iso8859_13",
@@ -33,7 +33,7 @@ _CODECS = {
     "WIN1254": "cp1254", "WIN1255": "cp1255", "WIN1256": "cp1256", "WIN1257": "cp1257", "WIN1258": "cp1258",
 }  # fmt: skip
 
-# A domain is what it is made of; what else is no type of PostgreSQL's own keeps its name.
+# A domain has its base type; any other type that is not PostgreSQL's own keeps its name.
 _COLUMNS = """
 SELECT a.attname::text AS column, coalesce(b.typname, t.typname)::text AS type,
   coalesce(b.typtype, t.typtype) = 'e' AS enumeration,
@@ -47,7 +47,7 @@ WHERE a.attrelid = {table}::regclass AND a.attnum > 0 AND NOT a.attisdropped ORD
 
 
 def scan(source: PostgresSource) -> Scan:
-    """A PostgreSQL table."""
+    """Open a PostgreSQL table."""
     table = PostgresTable.opened(source.postgres, source.table)
     return Scan.of(table.where, [table.kinds], [table])
 
@@ -63,14 +63,14 @@ class PostgresTable(Reader):
     table: str
     where: str
     kinds: Mapping[str, pa.DataType]
-    types: Mapping[str, str]  # PostgreSQL's own, by their names
+    types: Mapping[str, str]  # PostgreSQL's names of its own types, by column
     codec: str | None
 
     @classmethod
     def opened(cls, uri: str, table: str) -> PostgresTable:
         where = f"source table {table}"
         driver = _driver(where)
-        rows = cls.withheld(lambda: _columns(driver, uri, table), where)
+        rows = cls.redact(lambda: _columns(driver, uri, table), where)
         encoding = rows[0]["encoding"] if rows else "UTF8"
         if encoding not in _CODECS:
             raise SourceError(
@@ -87,7 +87,7 @@ class PostgresTable(Reader):
             cursor.execute(f"SELECT {chosen} FROM {_relation(self.table)}")  # noqa: S608 - quoted
             for batch in cursor.fetch_record_batch():
                 if not columns:
-                    yield counting(batch.num_rows)
+                    yield rows_without_columns(batch.num_rows)
                     continue
                 arrays = [self._array(values) for values in batch.columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
@@ -95,8 +95,8 @@ class PostgresTable(Reader):
     def _selected(self, name: str) -> str:
         match self.types.get(name):
             case "numeric":
-                return f"nullif({_quoted(name)}, 'NaN')::pg_catalog.text"  # the driver writes them its own way
-            case "uuid" | "bpchar":  # which takes the blanks from its end: to SQL they make no difference
+                return f"nullif({_quoted(name)}, 'NaN')::pg_catalog.text"  # the driver formats them differently
+            case "uuid" | "bpchar":  # which strips trailing blanks: insignificant in SQL
                 return f"{_quoted(name)}::pg_catalog.text"
             case _:
                 return _quoted(name)
@@ -104,8 +104,8 @@ class PostgresTable(Reader):
     def _array(self, values: pa.Array) -> pa.Array:
         if self.codec is None or not pa.types.is_string(values.type) or pc.all(pc.string_is_ascii(values)).as_py():
             return values
-        found = [_decoded(value, self.codec) for value in values.cast(pa.binary()).to_pylist()]
-        return pa.array(found, pa.large_string())
+        texts = [_decoded(value, self.codec) for value in values.cast(pa.binary()).to_pylist()]
+        return pa.array(texts, pa.large_string())
 
 
 def _columns(driver: Any, uri: str, table: str) -> list[dict[str, Any]]:
@@ -113,8 +113,8 @@ def _columns(driver: Any, uri: str, table: str) -> list[dict[str, Any]]:
     with driver.connect(uri) as connection, connection.cursor() as cursor:
         _set(cursor, client_encoding="UTF8")
         cursor.execute(_COLUMNS.replace("{table}", "'" + name.replace("'", "''") + "'"))
-        found: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
-        return found
+        columns: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
+        return columns
 
 
 def _set(cursor: Any, **settings: str) -> None:
@@ -128,20 +128,22 @@ def _kind(row: Mapping[str, Any]) -> pa.DataType:
         return pa.large_string()
     if own and name == "numeric":
         return _decimals(row["modifier"])
-    return _FITS.get(name, Unfit(name)) if own else Unfit(name)
+    return _FITS.get(name, UnsupportedType(name)) if own else UnsupportedType(name)
 
 
 def _decimals(modifier: int) -> pa.DataType:
-    """Of a declared precision and no scale: whole numbers, each written in one way. Of others, decimals."""
+    """With a declared precision and scale 0: integers, each written in one way. Otherwise decimals as text."""
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
     if modifier < 0:
-        return Decimals("numeric")
-    return pa.decimal256(precision, 0) if scale == 0 and precision <= 76 else Decimals(f"numeric({precision},{scale})")
+        return DecimalText("numeric")
+    return (
+        pa.decimal256(precision, 0) if scale == 0 and precision <= 76 else DecimalText(f"numeric({precision},{scale})")
+    )
 
 
 def _decoded(value: bytes | None, codec: str) -> str | None:
-    """The text that these bytes and no others stand for: some encodings have two ways to write a letter, and Python
-    reads some as another letter. ASCII means itself in each of them, whatever Python makes of a backslash."""
+    """The text that only these bytes encode, or None: some encodings have two codes for a letter, and Python decodes
+    some differently. ASCII bytes are ASCII in each of them, even where Python decodes a backslash differently."""
     if value is None or value.isascii():
         return None if value is None else value.decode("ascii")
     try:
@@ -156,7 +158,7 @@ def _relation(table: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """An identifier in ASCII, so that it means the same whatever the client's encoding."""
+    """An identifier in ASCII, which does not depend on the client's encoding."""
     plain = name.replace('"', '""')
     if plain.isascii():
         return f'"{plain}"'

@@ -1,7 +1,7 @@
-"""Relations of DuckDB on a connection that is the caller's, and what Ibis computes.
+"""DuckDB relations on a connection of the caller, and Ibis tables.
 
-A relation is computed when it is read, and only its wanted columns: no value of another column can stop it. Texts come
-with offsets of 64 bits, for those of 32 end at 2 GiB.
+A relation is computed when it is read, and only its wanted columns: no value of another column can make it fail. Texts
+have 64-bit offsets, because 32-bit offsets end at 2 GiB.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.readers import BATCH_ROWS, counting, duckdb_table, withhold
+from discreet.engine.readers import BATCH_ROWS, duckdb_table, redact, rows_without_columns
 
-# A connection refuses two calls at once, and nobody says which relations share one.
+# A connection refuses concurrent calls, and it is unknown which relations share one.
 _ONE_AT_A_TIME = threading.Lock()
 _SETTING = "arrow_large_buffer_size"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation, whole or in part: it is fetched at once, for its connection can do nothing else meanwhile."""
+    """A relation. It is fetched as a whole, because its connection can do nothing else meanwhile."""
 
     relation: duckdb.DuckDBPyRelation
     where: str
-    made_of: Any = None  # kept, for what Ibis registered for a table goes with it
+    owner: Any = None  # kept alive: tables that Ibis registered are dropped with it
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
-        """Their names and types; what Arrow would have to change keeps its own name as a type."""
-        unfit = duckdb_table.unfit(self.relation)
+        """Column names and types; types that Arrow cannot represent exactly keep their own names."""
+        unsupported = duckdb_table.unsupported(self.relation)
         empty = self._fetched(self.relation.limit(0), self.relation.columns)
-        return [(field.name, unfit.get(field.name, field.type)) for field in empty.schema]
+        return [(field.name, unsupported.get(field.name, field.type)) for field in empty.schema]
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        table = withhold(
+        table = redact(
             lambda: self._fetched(self.relation, columns),
             (Exception,),
             "cannot be read from its DuckDB connection",
@@ -45,7 +45,7 @@ class Relation:
             "check that it can be computed, and that no other result of the connection is open",
         )
         for batch in table.to_batches():
-            yield batch if columns else counting(batch.num_rows)
+            yield batch if columns else rows_without_columns(batch.num_rows)
 
     def _fetched(self, relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> pa.Table:
         chosen = ", ".join(duckdb_table.selected(relation, columns)) or "1 AS one"
@@ -56,7 +56,7 @@ class Relation:
 
 @contextmanager
 def _large_buffers(relation: duckdb.DuckDBPyRelation) -> Iterator[None]:
-    """The setting of a database that is not ours, for as long as a relation of it is computed."""
+    """Change the setting of the caller's database while a relation of it is computed."""
     ((before,),) = relation.query("discreet", f"SELECT current_setting('{_SETTING}')").fetchall()
     if before:
         yield
@@ -69,15 +69,15 @@ def _large_buffers(relation: duckdb.DuckDBPyRelation) -> Iterator[None]:
 
 
 def of_ibis(table: Any) -> Any:
-    """The frame of an Ibis table's own backend: a relation of DuckDB, or a lazy frame of Polars. What Ibis makes of it
-    itself has offsets of 32 bits."""
+    """The native frame of an Ibis table's backend: a DuckDB relation, or a Polars lazy frame. Ibis's own conversion has
+    32-bit offsets."""
     backend = table.get_backend()
     backend._run_pre_execute_hooks(table)  # public tables that it mentions
     if backend.name == "polars":
         lazy = backend.compile(table)
         return lazy.rename(dict(zip(lazy.collect_schema().names(), table.columns, strict=True)))  # as Ibis has to
     relation = backend.con.sql(backend.compile(table))
-    # A sum of whole numbers has 128 bits in DuckDB, and 64 to Ibis: one that has not is none.
+    # A sum of integers has 128 bits in DuckDB and 64 in Ibis: one that does not fit is missing.
     to_string = backend.compiler.type_mapper.to_string
     narrow = {
         name: to_string(kind)

@@ -1,8 +1,8 @@
-"""SAS and Stata files, in pieces, each value by a rule of its own.
+"""SAS and Stata files, in pieces, converted value by value.
 
-Dates are written 2026-01-31, other numbers as they are; codes stay codes unless their labels are asked for. A blank is
-how these formats write a missing text. The library gives up a file for one text that is not in the file's encoding, so
-it is told that each byte is a character, and every text is decoded here, by itself; one that cannot be is missing.
+Dates become 2026-01-31, other numbers stay as they are; codes stay codes unless labels are requested. An empty text is
+missing in these formats. The library fails on a file if one text is not in the file's encoding, so files are opened as
+Latin-1, where each byte is a character, and every text is decoded here on its own; an invalid one is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from discreet.engine.intake import normalise
-from discreet.engine.readers import Scan, Unfit, counting, withhold
+from discreet.engine.readers import Scan, UnsupportedType, redact, rows_without_columns
 from discreet.engine.readers.objects import objects
 from discreet.errors import SourceError
 
@@ -28,39 +28,39 @@ Kind = Literal["sas", "stata"]
 CHUNK_ROWS = 200_000
 _EPOCH = dt.date(1960, 1, 1)  # of both formats
 _DATES = re.compile(r"%(td|d)|(DATE(?!TIME|AMPM)|DDMMYY|MMDDYY|YYMMDD|WEEKDAT[EX]|(E8601|B8601|IS8601)DA)")
-_BYTES = "LATIN1"  # as which every byte is one character
-_NAMES = {"BIG-5": "big5", "WINDOWS-936": "gbk"}  # of encodings, where Python has others
+_BYTES = "LATIN1"  # every byte is one character
+_NAMES = {"BIG-5": "big5", "WINDOWS-936": "gbk"}  # of encodings, in Python
 
 
 def scan(paths: Sequence[Path], kind: Kind, labelled: bool, catalog: Path | None) -> Scan:
-    """These files."""
+    """Open these files."""
     return _together([StatisticalFile.opened(path, kind, labelled, catalog) for path in paths])
 
 
 def _together(files: Sequence[StatisticalFile]) -> Scan:
-    def uncoded(columns: Collection[str]) -> Scan:
+    def without_labels(columns: Collection[str]) -> Scan:
         return _together([file.without_labels(columns) for file in files])
 
-    return replace(Scan.of(files[0].where, [file.kinds for file in files], files), uncoded=uncoded)
+    return replace(Scan.of(files[0].where, [file.kinds for file in files], files), without_labels=without_labels)
 
 
 @dataclass(frozen=True)
 class StatisticalFile:
-    """One file, and what it says about its columns."""
+    """One file, with its metadata about columns."""
 
     path: Path
     kind: Kind
     encoding: str
     rows: int
-    names: Mapping[str, str]  # each as the library has it
+    names: Mapping[str, str]  # each as the library's raw name
     kinds: Mapping[str, pa.DataType]
-    codes: Mapping[str, pa.DataType]  # the types of columns that have labels, without them
+    codes: Mapping[str, pa.DataType]  # types of labelled columns, without labels
     labels: Mapping[str, Mapping[Any, str | None]]
     dates: frozenset[str]
 
     @classmethod
     def opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
-        return _withheld(lambda: cls._opened(path, kind, labelled, catalog), kind, path)
+        return _redact(lambda: cls._opened(path, kind, labelled, catalog), kind, path)
 
     @classmethod
     def _opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
@@ -70,11 +70,11 @@ class StatisticalFile:
         known = {name: raw for name, raw in names.items() if name is not None}
         if len(known) < len(meta.column_names):
             where = f"source {path.name}"
-            raise SourceError(f"has a column whose name is not {encoding}", where=where, do="rename it")
+            raise SourceError(f"has a column whose name is not encoded in {encoding}", where=where, do="rename it")
         labels = {}
         if labelled:
-            found = _labels(meta, encoding, catalog)
-            labels = {name: found[raw] for name, raw in known.items() if found.get(raw)}
+            every = _labels(meta, encoding, catalog)
+            labels = {name: every[raw] for name, raw in known.items() if every.get(raw)}
         dates = frozenset(name for name, raw in known.items() if _is_date(meta, raw))
         kinds = {name: _type(meta, raw, name in labels or name in dates) for name, raw in known.items()}
         codes = {name: _type(meta, known[name], name in dates) for name in labels}
@@ -85,17 +85,17 @@ class StatisticalFile:
         return f"source {self.path.name}"
 
     def without_labels(self, columns: Collection[str]) -> StatisticalFile:
-        """These columns as their codes: several of them may have one label, and an id is no label."""
+        """The file with codes in these columns: several codes may share a label, and identifiers must not."""
         kinds = {**self.kinds, **{name: kind for name, kind in self.codes.items() if name in columns}}
-        labels = {name: found for name, found in self.labels.items() if name not in columns}
+        labels = {name: labels for name, labels in self.labels.items() if name not in columns}
         return replace(self, kinds=kinds, labels=labels)
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         if not columns:
-            yield counting(self.rows)
+            yield rows_without_columns(self.rows)
             return
         for start in range(0, self.rows, CHUNK_ROWS):
-            yield _withheld(lambda: self._batch(list(columns), start), self.kind, self.path)  # noqa: B023
+            yield _redact(lambda: self._batch(list(columns), start), self.kind, self.path)  # noqa: B023
 
     def _batch(self, columns: list[str], start: int) -> pa.RecordBatch:
         values, _ = _reader(self.kind)(
@@ -127,10 +127,10 @@ def _reader(kind: Kind) -> Any:
     return pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
 
 
-def _withheld(call: Callable[[], T], kind: Kind, path: Path) -> T:
+def _redact(call: Callable[[], T], kind: Kind, path: Path) -> T:
     import pyreadstat
 
-    return withhold(
+    return redact(
         call,
         (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OSError, pa.ArrowException, ValueError, OverflowError),
         f"is not readable as {'SAS' if kind == 'sas' else 'Stata'}",
@@ -139,11 +139,11 @@ def _withheld(call: Callable[[], T], kind: Kind, path: Path) -> T:
     )
 
 
-# --- what a file says about itself ----------------------------------------------------------------------------------
+# --- metadata -------------------------------------------------------------------------------------------------------
 
 
 def _encoding(path: Path, kind: Kind) -> str:
-    """Of the texts in a file: SAS names it, Stata writes UTF-8 since its version 14 and wrote Windows's before."""
+    """The encoding of a file's texts: SAS files name it; Stata uses UTF-8 since version 14, Windows-1252 before."""
     if kind == "stata":
         with path.open("rb") as file:
             release = re.match(rb"<stata_dta><header><release>(\d+)<", file.read(40))
@@ -158,7 +158,7 @@ def _encoding(path: Path, kind: Kind) -> str:
 
 
 def _labels(meta: Any, encoding: str, catalog: Path | None) -> dict[str, Mapping[Any, str | None]]:
-    """The labels of each column, by its name as the library has it."""
+    """The labels of each column, by the library's raw name."""
     import pyreadstat
 
     if catalog is None:
@@ -172,14 +172,14 @@ def _labels(meta: Any, encoding: str, catalog: Path | None) -> dict[str, Mapping
 
 
 def _is_date(meta: Any, name: str) -> bool:
-    written = _DATES.match(str(meta.original_variable_types.get(name) or ""))
-    return bool(written) and meta.readstat_variable_types[name] != "string"
+    date_format = _DATES.match(str(meta.original_variable_types.get(name) or ""))
+    return bool(date_format) and meta.readstat_variable_types[name] != "string"
 
 
 def _type(meta: Any, name: str, text: bool) -> pa.DataType:
     declared = meta.readstat_variable_types[name]
     if declared == "string" and not meta.variable_storage_width[name]:
-        return Unfit("strL")  # the library hands over no such text if one is not UTF-8
+        return UnsupportedType("strL")  # the library fails on such columns if one text is not UTF-8
     if declared == "string" or text:
         return pa.large_string()
     return pa.float64() if declared in ("double", "float") else pa.int64()

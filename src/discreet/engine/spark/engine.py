@@ -1,4 +1,4 @@
-"""The cluster engine: Ibis expressions as Spark SQL, kernels in `mapInArrow`, nothing of table size on the driver."""
+"""The cluster engine: Ibis expressions as Spark SQL, kernels in `mapInArrow`, no full table on the driver."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType
 from ibis.expr.operations import DatabaseTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.readers import Scan, read_twice
-from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
-from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
-from discreet.engine.spark.places import files_at, literally, uri_of
+from discreet.engine.readers import Scan, second_read_error
+from discreet.engine.spans import CELL, Kernel, Progress, Spans, no_progress
+from discreet.engine.spark.jobs import JAVA_GONE, Jobs, redact_failures
 from discreet.engine.spark.reading import (
     NO_STATISTICS,
+    FileState,
     FrameScan,
-    State,
-    chosen,
-    files_of,
-    of_files,
-    of_frame,
-    only,
+    file_states,
+    local_files,
     quoted,
-    states,
+    scan_of_files,
+    scan_of_frame,
+    select_exact,
+    select_plain,
     without_statistics,
 )
-from discreet.engine.spark.worker import SPAN, Prioritise, ReadPieces, RunKernel, TakeIn, versions
+from discreet.engine.spark.uri_files import escape_pattern, files_below, uri_of
+from discreet.engine.spark.worker import SPAN, FrameIntakeTask, KernelTask, PieceIntakeTask, PriorityTask, versions
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
@@ -51,7 +51,7 @@ _SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
-    "spark.sql.parquet.enableVectorizedReader": "false",  # Parquet's own knows every encoding that a writer may choose
+    "spark.sql.parquet.enableVectorizedReader": "false",  # the non-vectorised reader knows every encoding
     "spark.sql.parquet.binaryAsString": "false",  # types are what the files say
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.groupByOrdinal": "true",  # as Ibis writes SQL
@@ -62,7 +62,7 @@ _SETTINGS = {
 
 
 class SparkEngine:
-    """One session beside the user's, with settings and names of its own; what it kept is gone when it is closed."""
+    """A new session beside the user's, with its own settings and names; stored tables are dropped when it is closed."""
 
     unreadable = unclosed = 0  # Parquet has no such lines
 
@@ -74,61 +74,61 @@ class SparkEngine:
         self._backend: Any = ibis.pyspark.connect(self._session)
         self._jobs = Jobs(self._session)
         self._names = count()
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._uris: list[tuple[str, list[State]]] = []
-        self._files: list[tuple[list[Path], list[State]]] = []
-        self._streams: dict[str, str] = {}  # views that sources are read through, and which source
+        self._uris: list[tuple[str, list[FileState]]] = []
+        self._files: list[tuple[list[Path], list[FileState]]] = []
+        self._streams: dict[str, str] = {}  # views that read a source, and the source
         self._read: dict[str, str] = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         if isinstance(source, DataFrame):
-            # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
-            used = only(source, wanted, "source frame")
+            # A frame may give other results each time it is computed: take one snapshot, without lineage.
+            used = select_exact(source, wanted, "source frame")
             with without_statistics(source):
                 snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
-            self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
-            return of_frame(self._adopted(snapshot), "source frame")
+            self._snapshots.append(redact_failures(lambda: snapshot._jdf.queryExecution().logical().rdd()))
+            return scan_of_frame(self._adopted(snapshot), "source frame")
         if not isinstance(source, FileSource):
             raise SourceError(
-                "is not read by Spark here",
+                "cannot be read by Spark",
                 where="source",
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
         if (uri := uri_of(source)) is not None:
-            files = files_at(self._session, uri)
+            files = files_below(self._session, uri)
             self._uris.append((uri, files))
-            return of_files(self._scan(uri, files), f"source {uri}")
-        scan, paths = files_of(source, base)
-        self._files.append((paths, states(paths)))
+            return scan_of_files(self._scan(uri, files), f"source {uri}")
+        scan, paths = local_files(source, base)
+        self._files.append((paths, file_states(paths)))
         return scan
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
         schema = from_arrow_schema(intake.schema)
         if isinstance(scan, FrameScan) and scan.frame is not None:
-            taken = chosen(scan.frame, intake.reads).mapInArrow(TakeIn(intake, versions()), schema)
+            taken = select_plain(scan.frame, intake.reads).mapInArrow(FrameIntakeTask(intake, versions()), schema)
         else:
             tasks = min(len(scan.pieces), max(4 * self._context.defaultParallelism, 1))
             numbers = self._session.range(0, len(scan.pieces), 1, max(tasks, 1))
-            taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
+            taken = numbers.mapInArrow(PieceIntakeTask(intake, tuple(scan.pieces), versions()), schema)
         return self._view(taken, scan.where)
 
-    def _scan(self, uri: str, files: Sequence[State]) -> DataFrame:
-        """A scan of these files and no others, without columns made from folder names."""
-        # All files' types are compared: one that has others is refused, not met in the middle.
+    def _scan(self, uri: str, files: Sequence[FileState]) -> DataFrame:
+        """A scan of these files and no others; folder names do not become columns."""
+        # The types of all files are compared, so that a differing one is refused at the start.
         reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
-        return discreetly(
-            lambda: reader.parquet(*(literally(path) for path, _, _ in files)),
+        return redact_failures(
+            lambda: reader.parquet(*(escape_pattern(path) for path, _, _ in files)),
             "is not readable as Parquet by Spark, or its files disagree about a column's type",
             f"source {uri}",
-            "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
+            "check the path as Spark sees it, that every worker can read it, and that all files have the same schema",
         )
 
     def _adopted(self, frame: DataFrame) -> DataFrame:
-        """A frame of the user's session in ours, by way of the one place where both see names."""
+        """A frame of the user's session in ours, through the global temporary database that both can see."""
         name = f"discreet_{id(self)}_{next(self._names)}"
 
         def hand_over() -> DataFrame:
@@ -138,32 +138,34 @@ class SparkEngine:
             finally:
                 self._session.catalog.dropGlobalTempView(name)
 
-        return discreetly(hand_over)
+        return redact_failures(hand_over)
 
-    def unchanged(self) -> None:
-        """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
-        same = all(states(paths) == before for paths, before in self._files)
-        if not same or any(files_at(self._session, uri) != before for uri, before in self._uris):
-            raise SourceError("changed while it was read", where="source", do="let it rest and run again")
+    def check_unchanged(self) -> None:
+        """A lost worker's rows are recomputed from the source: refuse if its files have changed."""
+        same = all(file_states(paths) == before for paths, before in self._files)
+        if not same or any(files_below(self._session, uri) != before for uri, before in self._uris):
+            raise SourceError(
+                "changed while it was read", where="source", do="make sure that nothing writes to it, and run again"
+            )
 
-    def public(self, table: pa.Table) -> ibis.Table:
+    def load_table(self, table: pa.Table) -> ibis.Table:
         return self._view(self._session.createDataFrame(table).hint("broadcast"))
 
     # --- computing --------------------------------------------------------------------------------------------------
 
     def store(self, table: ibis.Table) -> ibis.Table:
-        return self._keep(self._frame(table))
+        return self._persist(self._frame(table))
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
         frame = self._frame(table)
         yield from self._jobs.run(frame.toArrow).to_batches()
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         frame = self._frame(table)
-        plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would take a dot or a backtick in a name for syntax
+        plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would parse a dot or a backtick in a name
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
-        ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
+        ranked = plain.mapInArrow(PriorityTask(places, name, self._send(secret), versions()), schema)
         lazily = ", ".join(self._read[name] for name in self._sources(table))
         return self._view(ranked.toDF(*frame.columns, name), lazily)
 
@@ -173,16 +175,21 @@ class SparkEngine:
         spans: Spans,
         kernel: Kernel,
         secret: Secret | None = None,
-        progress: Progress = quiet,  # noqa: ARG002 - it is computed when it is first used
+        progress: Progress = no_progress,  # noqa: ARG002 - computed when first used
     ) -> ibis.Table:
-        return self._keep(self._spread(table, spans, kernel, secret))
+        return self._persist(self._spread(table, spans, kernel, secret))
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
         frame, reached = self._spread(table, spans, kernel, secret), 0
 
-        def watch(share: float) -> None:  # Spark learns of further stages on the way
+        def watch(share: float) -> None:  # Spark adds stages while it runs
             nonlocal reached
             reached = max(reached, min(int(share * len(spans)), len(spans) - 1))
             progress(reached, len(spans))
@@ -191,65 +198,65 @@ class SparkEngine:
         progress(len(spans), len(spans))
 
     def _spread(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None) -> DataFrame:
-        """Rows and one mark a span, to the tasks that run the kernel: whole spans, each in cell order."""
+        """Distribute rows, and one marker per span, to the kernel tasks: whole spans, each in cell order."""
         others = [column for column in table.columns if column != CELL]
         frame = self._frame(table).select(F.expr(f"{CELL} div {spans.size}").alias(SPAN), CELL, *map(quoted, others))
-        marks = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
-        later = [F.col(quoted(column)).asc_nulls_last() for column in others]  # as DuckDB has it
+        markers = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
+        later = [F.col(quoted(column)).asc_nulls_last() for column in others]  # as in DuckDB
         tasks = min(len(spans), max(3 * self._context.defaultParallelism, 1))
         spread = (
-            frame.unionByName(marks, allowMissingColumns=True)
+            frame.unionByName(markers, allowMissingColumns=True)
             .repartition(tasks, SPAN)
             .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *later)
         )
         sent = None if secret is None else self._send(secret)
-        run = RunKernel(kernel, spans, (CELL, *others), sent, versions())
+        run = KernelTask(kernel, spans, (CELL, *others), sent, versions())
         return spread.toDF(*_plain(spread.columns)).mapInArrow(run, from_arrow_schema(kernel.schema))
 
-    # --- keeping ----------------------------------------------------------------------------------------------------
+    # --- storing ----------------------------------------------------------------------------------------------------
 
     def _frame(self, table: ibis.Table) -> DataFrame:
-        """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
+        """An expression as a frame, with numbers of the width declared by Ibis: Spark gives a small literal 32 bits."""
         for name in self._sources(table):
             if name in self._read:
-                raise read_twice(self._read[name])
+                raise second_read_error(self._read[name])
             self._read[name] = self._streams[name]
-        wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
+        widths = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
 
-        def made() -> DataFrame:
+        def compiled() -> DataFrame:
             frame = self._session.sql(self._backend.compile(table))
             return frame.select(
                 *(
-                    F.col(quoted(f.name)).cast(wide.get(f.name, f.dataType)).alias(f.name)
-                    if wide.get(f.name, f.dataType) != f.dataType
+                    F.col(quoted(f.name)).cast(widths.get(f.name, f.dataType)).alias(f.name)
+                    if widths.get(f.name, f.dataType) != f.dataType
                     else quoted(f.name)
                     for f in frame.schema.fields
                 )
             )
 
-        return discreetly(made)
+        return redact_failures(compiled)
 
     def _sources(self, table: ibis.Table) -> list[str]:
-        """The views that a table would read sources through."""
+        """The views through which a table would read sources."""
         return sorted({view.name for view in table.op().find(DatabaseTable) if view.name in self._streams})
 
     def _view(self, frame: DataFrame, source: str = "") -> ibis.Table:
-        """A name for a frame; if it is a way to read a `source`, for one reading."""
+        """Register a frame under a new name; if it reads a `source`, it may be used once."""
         name = f"discreet_{next(self._names)}"
-        discreetly(lambda: frame.createTempView(name))
+        redact_failures(lambda: frame.createTempView(name))
         if source:
             self._streams[name] = source
-        found: ibis.Table = self._backend.table(name)
-        return found
+        view: ibis.Table = self._backend.table(name)
+        return view
 
-    def _keep(self, frame: DataFrame) -> ibis.Table:
-        """Computed when it is first used, then kept in the executors' memory and encrypted on their disks."""
-        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+    def _persist(self, frame: DataFrame) -> ibis.Table:
+        """Persist a frame: computed at first use, then kept in the executors' memory, and encrypted on their disks."""
+        self._persisted.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
         return self._view(frame)
 
     def _send(self, secret: Secret) -> Any:
-        """A secret for the workers: encrypted on the wire and on disk, and in no closure."""
-        sent = discreetly(lambda: self._context.broadcast(secret.expose()))
+        """Broadcast a secret to the workers: encrypted on the network and on disk, and in no closure."""
+        sent = redact_failures(lambda: self._context.broadcast(secret.expose()))
         self._sent.append(sent)
         return sent
 
@@ -259,7 +266,7 @@ class SparkEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for frame in self._kept:
+        for frame in self._persisted:
             with contextlib.suppress(*JAVA_GONE):
                 frame.unpersist()
         for snapshot in self._snapshots:

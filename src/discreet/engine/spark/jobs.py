@@ -1,4 +1,4 @@
-"""Spark's jobs, watched: progress, interrupts, and failures told without their messages."""
+"""Spark jobs with progress, interrupts, and redacted error messages."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from discreet.errors import EngineError
 
 T = TypeVar("T")
 SECONDS = 0.1
-LOST_SECONDS = 120.0  # how long a job waits for workers to come back; Spark itself would wait for ever
+LOST_SECONDS = 120.0  # how long a job waits for workers to come back; Spark itself would wait forever
 _NUMBERS = count()
-WITHHELD = "could not be computed; Spark's message is withheld, for it may quote confidential values"
-# What a call to Java raises when Java has gone. PySpark has None where its Java objects were once a session is stopped,
-# and asserts here and there that it has not.
+REDACTED = "could not be computed; Spark's message is redacted because it may quote confidential values"
+# The exceptions of a call to Java when its process has ended. After a session is stopped, PySpark's references to Java
+# objects are None, and some of its assertions fail.
 JAVA_GONE = (Py4JError, PySparkException, ConnectionError, EOFError, AttributeError, AssertionError)
 _FAILURES = (Py4JError, PySparkException, IbisError, pa.ArrowException, ConnectionError, EOFError)
 _KNOWN = {
     r"No module named 'discreet": (
-        "a worker has no discreet installed",
-        "install the same discreet there, or name its Python with config spark.pyspark.python",
+        "discreet is not installed on a worker",
+        "install the same version there, or name its Python with config spark.pyspark.python",
     ),
     r"No module named '(pyarrow|numpy|numba|cryptography|pandas)": (
         "a worker lacks a package that discreet needs",
-        "install discreet with all it needs on every worker",
+        "install discreet with all its dependencies on every worker",
     ),
     r"PYTHON_VERSION_MISMATCH": (
-        "a worker has another Python than this process",
+        "a worker has a different version of Python than this process",
         "name the right one with config spark.pyspark.python",
     ),
     r"Cannot run program": (
         "a worker cannot start its Python",
-        "name one that is there on every worker with config spark.pyspark.python",
+        "name one that exists on every worker with config spark.pyspark.python",
     ),
     r"ExecutorLostFailure|executor (lost|exited)|was cancelled because SparkContext was shut down": (
         "the cluster lost its executors too often",
-        "see that they have memory enough (spark.executor.memory, spark.executor.memoryOverhead), and run again",
+        "give them enough memory (spark.executor.memory, spark.executor.memoryOverhead), and run again",
     ),
-    r"(No space left on device|Disk quota exceeded)": ("a worker's disk is full", "make room on it"),
+    r"(No space left on device|Disk quota exceeded)": ("a worker's disk is full", "free some space on it"),
     r"(FileNotFoundError, No such file|PermissionError, )": (
         "a worker cannot reach the output folder",
         "name one on a file system that all workers share, as the same user, or an object store",
@@ -63,7 +63,7 @@ _KNOWN = {
 
 
 class Jobs:
-    """Runs Spark's actions so that Ctrl-C cancels them and somebody can watch."""
+    """Runs Spark actions such that Ctrl-C cancels them and progress is reported."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session, self._context = session, session.sparkContext
@@ -71,14 +71,14 @@ class Jobs:
     def run(
         self, action: Callable[[], T], watch: Callable[[float], None] | None = None, patience: float | None = None
     ) -> T:
-        """The action's result. `watch` hears of the share of tasks done; `patience` is how many seconds it may take."""
+        """The action's result. `watch` receives the share of completed tasks; `patience` is a time limit in seconds."""
         group = f"discreet-{next(_NUMBERS)}"
 
         def grouped() -> T:
             self._context.setJobGroup(group, "discreet", interruptOnCancel=True)
             return action()
 
-        # MethodOutput here: it takes along what this thread has set for its jobs.
+        # Created in this thread, to inherit its local properties for jobs.
         inherited: Callable[[], T] = inheritable_thread_target(self._session)(grouped)
 
         def one() -> T:
@@ -93,14 +93,14 @@ class Jobs:
             try:
                 while True:
                     try:
-                        return discreetly(lambda: future.result(SECONDS))
+                        return redact_failures(lambda: future.result(SECONDS))
                     except NotYet:
                         waited += SECONDS
                         if patience is not None and waited > patience:
                             raise EngineError(
-                                f"the cluster runs nothing within {patience:g} seconds",
+                                f"the cluster has run no task within {patience:g} seconds",
                                 where="engine spark",
-                                do="see that it has workers that are free and large enough, and know the same secret",
+                                do="check that it has free workers that are large enough and use the same secret",
                             ) from None
                         if patience is not None or self._has_executors():
                             alive = time.monotonic()
@@ -108,7 +108,7 @@ class Jobs:
                             raise EngineError(
                                 f"the cluster has had no executors for {LOST_SECONDS:g} seconds",
                                 where="engine spark",
-                                do="see that its workers are up",
+                                do="check that its workers are running",
                             ) from None
                         if watch is not None:
                             watch(self._share(group))
@@ -118,24 +118,24 @@ class Jobs:
                 raise
 
     def _hang_up(self) -> None:
-        """Close this thread's connection to Java: Py4J drops it with the thread, and leaves its socket open."""
+        """Close this thread's connection to Java: Py4J discards it with the thread, but leaves its socket open."""
         client: Any = getattr(self._context._gateway, "_gateway_client", None)
         if not isinstance(client, JavaClient):
-            return  # stopped meanwhile, or all threads share a connection
+            return  # stopped meanwhile, or a connection shared by all threads
         if (connection := client.get_thread_connection()) is not None:
             with contextlib.suppress(ValueError):
                 client.deque.remove(connection)
             connection.close()
 
     def _has_executors(self) -> bool:
-        """Whether there is anybody to run a task: the driver itself counts as one in Spark's list."""
+        """Whether there is an executor to run a task: Spark's list includes the driver."""
         with contextlib.suppress(*JAVA_GONE):
             least = 0 if str(self._context.master).startswith("local") else 1
             return int(self._context._jsc.sc().getExecutorMemoryStatus().size()) > least
-        return True  # it cannot be asked; the job itself will end
+        return True  # unknown; the job itself will end
 
     def _share(self, group: str) -> float:
-        """The share of tasks that are done, of the stages that are known."""
+        """The share of completed tasks, of the stages known so far."""
         done = total = 0
         with contextlib.suppress(*JAVA_GONE):
             tracker = self._context.statusTracker()
@@ -147,27 +147,27 @@ class Jobs:
         return done / total if total else 0.0
 
 
-def discreetly(
+def redact_failures(
     call: Callable[[], T],
-    what: str = WITHHELD,
+    what: str = REDACTED,
     where: str = "engine spark",
     do: str = "check that the source is complete and of the declared types, and the cluster's logs",
 ) -> T:
-    """call(); what failed is told in our own words. Raised after the handler has ended, so that no trace leads back."""
+    """call(), with redacted errors, raised after the handler has ended so that no traceback leads to the original."""
     try:
         return call()
     except NotYet:
         raise
     except _FAILURES as error:
-        told, kind = _told(_message(error)), type(error).__name__
-    if told is not None:
-        raise EngineError(told[0], where="engine spark", do=told[1])
+        known, kind = _known_failure(_message(error)), type(error).__name__
+    if known is not None:
+        raise EngineError(known[0], where="engine spark", do=known[1])
     raise EngineError(f"{what} ({kind})", where=where, do=do)
 
 
 @contextmanager
-def unlogged() -> Iterator[None]:
-    """PySpark prints the message of what failed, which may quote a record, to standard error: not while we work."""
+def without_spark_logs() -> Iterator[None]:
+    """Disable PySpark's loggers, which print error messages that may quote a record to standard error."""
     loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -180,18 +180,18 @@ def unlogged() -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    """What an error says; Py4J's ask the Java process for it, which may be gone."""
+    """An error's message; Py4J errors request it from the Java process, which may have ended."""
     with contextlib.suppress(*JAVA_GONE):
         return str(error)
     return ""
 
 
-def _told(message: str) -> tuple[str, str] | None:
-    """A failure that we know, or that our own code on a worker has put into safe words."""
-    for pattern, told in _KNOWN.items():
+def _known_failure(message: str) -> tuple[str, str] | None:
+    """The description of a known failure, or of one that our code on a worker has redacted already."""
+    for pattern, known in _KNOWN.items():
         if re.search(pattern, message):
-            return told
+            return known
     if (start := message.find(SAFE)) >= 0:
         reason = message[start + len(SAFE) :].split("\n", 1)[0].strip().rstrip(".")
-        return f"a worker failed ({reason})", "mend that and run again"
+        return f"a worker failed ({reason})", "correct that and run again"
     return None

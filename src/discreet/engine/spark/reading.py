@@ -1,6 +1,6 @@
-"""What Spark reads: files by their row groups, as DuckDB's engine does; other sources as frames of Spark.
+"""Sources that Spark reads: local files by row groups, as the DuckDB engine does; other sources as Spark frames.
 
-Below a URI Spark decodes values before the intake sees them: only types are read there of which it decodes every value.
+Below a URI Spark decodes values before the intake sees them: only types are read there whose every value it can decode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     BooleanType,
@@ -30,13 +30,13 @@ from pyspark.sql.types import (
 )
 
 from discreet.engine import readers
-from discreet.engine.readers import Scan, Unfit, parquet
-from discreet.engine.spark.jobs import discreetly
+from discreet.engine.readers import Scan, UnsupportedType, parquet
+from discreet.engine.spark.jobs import redact_failures
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from discreet.uris import as_path
 
-# No predicate on a value may be answered for many records at once, from what a file or a cache lists of them.
+# No predicate on a value may be evaluated for many records at once, from statistics of a file or a cache.
 NO_STATISTICS = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.parquet.aggregatePushdown": "false",
@@ -45,11 +45,11 @@ NO_STATISTICS = {
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
-# Spark's own reader stops at a decimal of more digits than its column declares, and at a date that it takes for one of
-# the Julian calendar and cannot convert; and it takes unsigned numbers of 64 bits for decimals.
+# Spark's own reader fails on a decimal with more digits than its column declares, and on a date that it treats as
+# Julian and cannot convert; and it reads unsigned 64-bit integers as decimals.
 _SAFE = (StringType, BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
 
-State = tuple[str, int, int]  # a file, its size and its time of change
+FileState = tuple[str, int, int]  # a file, its size and modification time
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class FrameScan(Scan):
     frame: DataFrame | None = None
 
 
-def files_of(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
-    """The files that a path of this machine means; every worker must be able to read them."""
+def local_files(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
+    """The files of a local path, which every worker must be able to read."""
     where = f"source {source.path}"
     files, kind = readers.find(base / as_path(source.path), source.format, where)
     only_parquet(kind, where)
@@ -70,19 +70,19 @@ def files_of(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
 
 def only_parquet(kind: str, where: str) -> None:
     if kind != "parquet":
-        raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
+        raise SourceError(f"is {kind}; on Spark only Parquet is read", where=where, do="convert it, or run on DuckDB")
 
 
-def states(paths: Sequence[Path]) -> list[State]:
-    """Files with their sizes and times of change."""
+def file_states(paths: Sequence[Path]) -> list[FileState]:
+    """Files with their sizes and modification times."""
     try:
         return [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in paths]
     except OSError:
         return []
 
 
-def only(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
-    """Some columns of a frame, found by their exact names, whatever its session takes for equal."""
+def select_exact(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
+    """Some columns of a frame by their exact names, even if its session ignores case."""
     names = _distinct(frame, where)
     places = [i for i, name in enumerate(names) if name in wanted]
     numbered = frame.toDF(*(f"column_{i}" for i in range(len(names))))
@@ -92,48 +92,50 @@ def only(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
 def _distinct(frame: DataFrame, where: str) -> list[str]:
     names = frame.columns
     if len(set(names)) < len(names):
-        raise SourceError("has two columns of one name", where=where, do="rename one of them")
+        raise SourceError("has two columns with the same name", where=where, do="rename one of them")
     return names
 
 
-def of_frame(frame: DataFrame, where: str) -> FrameScan:
+def scan_of_frame(frame: DataFrame, where: str) -> FrameScan:
     """A frame's columns and types."""
     _distinct(frame, where)
     kinds = {field.name: frozenset([_arrow(field.dataType)]) for field in frame.schema.fields}
     return FrameScan(where, kinds, (), {}, frame)
 
 
-def of_files(frame: DataFrame, where: str) -> FrameScan:
-    """Files' columns and types. A type of which one value could stop Spark's reader is refused, whatever is there."""
-    scan = of_frame(frame, where)
+def scan_of_files(frame: DataFrame, where: str) -> FrameScan:
+    """Columns and types of files. A type is refused if any value of it could make Spark's reader fail."""
+    scan = scan_of_frame(frame, where)
     unsafe = {field.name: field.dataType for field in frame.schema.fields if not isinstance(field.dataType, _SAFE)}
     return replace(scan, kinds={**scan.kinds, **{name: frozenset([_decoded(kind)]) for name, kind in unsafe.items()}})
 
 
-def _decoded(kind: DataType) -> Unfit:
-    return Unfit(f"{kind.simpleString()} (below a URI Spark decodes it; on a path that all workers see, Arrow does)")
+def _decoded(kind: DataType) -> UnsupportedType:
+    return UnsupportedType(
+        f"{kind.simpleString()} (below a URI Spark decodes it; on a path that all workers see, Arrow does)"
+    )
 
 
 def _arrow(kind: DataType) -> pa.DataType:
     try:
         return to_arrow_type(kind, prefers_large_types=True)
-    except PySparkException:  # what Arrow does not know is refused by its name
-        return Unfit(kind.simpleString())
+    except PySparkException:  # a type unknown to Arrow is refused under its name
+        return UnsupportedType(kind.simpleString())
 
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def chosen(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """These columns, under names that are no syntax to anybody."""
+def select_plain(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """These columns, under plain names that need no quoting."""
     plain = frame.select(*(F.col(quoted(name)) for name in columns)) if columns else frame.select(F.lit(0))
     return plain.toDF(*(f"column_{i}" for i in range(max(len(columns), 1))))
 
 
 @contextmanager
 def without_statistics(frame: DataFrame) -> Iterator[None]:
-    """The settings of sessions that are not ours, for as long as a frame of theirs is computed."""
+    """Change the settings of the user's sessions while a frame of theirs is computed."""
     settings = [session.conf() for session in _sessions(frame)]
     before = [(conf, key, conf.get(key, None)) for conf in settings for key in NO_STATISTICS]
     try:
@@ -146,16 +148,17 @@ def without_statistics(frame: DataFrame) -> Iterator[None]:
 
 
 def _sessions(frame: DataFrame) -> list[Any]:
-    """The frame's session, and those that its sources were opened in: a file is read by the settings of that one."""
-    plan = discreetly(lambda: frame._jdf.queryExecution().analyzed())
-    found = [frame._jdf.sparkSession()]
+    """The frame's session, and those in which its sources were opened: their settings apply when files are read."""
+    plan = redact_failures(lambda: frame._jdf.queryExecution().analyzed())
+    sessions = [frame._jdf.sparkSession()]
     for part in (plan, *_each(plan.subqueriesAll())):
         for leaf in _each(part.collectLeaves()):
-            for source in ("relation", "table"):  # of Spark's first and second interface
+            for source in ("relation", "table"):  # of Spark's first and second data source interface
                 with suppress(Py4JError):  # it reads nothing, or has no session of its own
                     session = getattr(leaf, source)().sparkSession()
-                    found += [session] * (session is not None and not any(session.equals(other) for other in found))
-    return found
+                    new = session is not None and not any(session.equals(other) for other in sessions)
+                    sessions += [session] * new
+    return sessions
 
 
 def _each(sequence: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""What runs on Spark's workers: kernels over the spans that a task was given. Nothing here knows a session.
+"""Tasks on Spark's workers: kernels over the spans that a task was given. Nothing here knows a session.
 
-A task gets its rows sorted by span and cell, with one mark a span, so that empty spans are visited too. The noise of
-a cell belongs to the cell, so a task may run twice, or beside itself, or elsewhere: it gives the same rows.
+A task gets its rows sorted by span and cell, with one marker per span, so that empty spans are visited, too. The noise
+of a cell depends on the cell only, so a task may run twice, concurrently or elsewhere: it gives the same rows.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from discreet.noise.stream import Stream
 from discreet.version import code_version
 
 SPAN = "discreet_span"
-SAFE = "discreet on a worker: "  # what follows in an error's message holds no confidential value
+SAFE = "discreet on a worker: "  # the rest of an error's message has no confidential value
 
 
 @dataclass(frozen=True)
-class RunKernel:
-    """A kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
+class KernelTask:
+    """Runs a kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
 
     kernel: Kernel
     spans: Spans
     columns: tuple[str, ...]
     secret: Any
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches), self.made_by)
+        return guarded_results(self._run(batches), self.driver_versions)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = None if self.secret is None else Stream.from_secret(self.secret.value)
@@ -51,7 +51,7 @@ class RunKernel:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches cut where the span changes, without marks and without the span's own column, which is the first."""
+    """Batches split where the span changes, without markers and without the span's column, which is the first."""
     for batch in batches:
         numbers = batch.column(0).to_numpy()
         rows = pa.RecordBatch.from_arrays(batch.columns[1:], names=list(columns))
@@ -63,16 +63,16 @@ def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 
 
 @dataclass(frozen=True)
-class Prioritise:
-    """One more column: each row's place in a keyed order."""
+class PriorityTask:
+    """Adds a column with each row's keyed pseudo-random number."""
 
     columns: tuple[int, ...]
     name: str
     secret: Any
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches), self.made_by)
+        return guarded_results(self._run(batches), self.driver_versions)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -81,48 +81,48 @@ class Prioritise:
 
 
 @dataclass(frozen=True)
-class TakeIn:
-    """Raw values of a frame in, derived columns out."""
+class FrameIntakeTask:
+    """Derives columns from raw values of a frame."""
 
     intake: Intake
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self.intake(batches), self.made_by)
+        return guarded_results(self.intake(batches), self.driver_versions)
 
 
 @dataclass(frozen=True)
-class ReadPieces:
-    """Numbers of pieces in, derived columns of their rows out."""
+class PieceIntakeTask:
+    """Reads the pieces with given numbers, and derives columns from their rows."""
 
     intake: Intake
     pieces: tuple[Piece, ...]
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        return discreetly(self.intake.over(self.pieces[number] for number in numbers), self.made_by)
+        return guarded_results(self.intake.over(self.pieces[number] for number in numbers), self.driver_versions)
 
 
 def versions() -> tuple[str, str]:
-    """discreet and Arrow: the same everywhere, or bytes could differ."""
+    """The versions of discreet and Arrow, which must be the same everywhere: otherwise bytes could differ."""
     return code_version(), pa.__version__
 
 
-def discreetly(results: Iterator[pa.RecordBatch], made_by: tuple[str, str]) -> Iterator[pa.RecordBatch]:
-    """The results, by the versions that sent the task; a failure is told without its message: Spark would log it, and
-    it may quote a record."""
+def guarded_results(results: Iterator[pa.RecordBatch], driver_versions: tuple[str, str]) -> Iterator[pa.RecordBatch]:
+    """The results, if this worker has the driver's versions; error messages are redacted: Spark would log them, and
+    they may quote a record."""
     no_core_dumps()
     try:
-        if versions() != made_by:  # a worker that came later than those that were asked
-            raise EngineError("it has another discreet or Arrow than the driver")
+        if versions() != driver_versions:  # a worker that joined after the check
+            raise EngineError("it has a different version of discreet or Arrow than the driver")
         yield from results
     except DiscreetError as error:
         raise EngineError(SAFE + str(error)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "no reason given"
         raise EngineError(f"{SAFE}{type(error).__name__}, {reason}") from None
-    except Exception as error:  # noqa: BLE001 - whatever it is: its message may quote a record
+    except Exception as error:  # noqa: BLE001 - any message may quote a record
         raise EngineError(f"{SAFE}{type(error).__name__} in {_place(error)}") from None
 
 
@@ -133,7 +133,7 @@ def _place(error: Exception) -> str:
     return f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "an unknown place"
 
 
-def introduce(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
-    """A worker's host and versions."""
+def worker_versions(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
+    """A worker's host name and versions."""
     no_core_dumps()
     yield os.uname().nodename, *versions()

@@ -19,7 +19,7 @@ import pyarrow as pa
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.spans import FingerprintedTable, Int64s, Progress, Span, Spans, dense, merge, ranges
-from discreet.engine.tabulate import Reading, count_cells
+from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
@@ -122,8 +122,8 @@ class CountsMethod(Method):
         share = float(self.distribution.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.bounded, self.domain))]
 
     def protect(
         self,

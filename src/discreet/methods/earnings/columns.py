@@ -21,7 +21,7 @@ def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: LevelShape) 
 
 def earnings_about(spec: Earnings, bins: Bins, shape: LevelShape, source: str) -> str:
     """Description of a level for the codebook: sample, bins, suppression, provenance."""
-    sample = " and ".join(rule.holds.in_words() for rule in spec.sample) or "a value"
+    sample = " and ".join(rule.holds.description() for rule in spec.sample) or "a value"
     edges = ", ".join(f"{edge:,}" for edge in bins.edges)
     parts = [
         f"Percentiles of {spec.value} from protected histograms, of records with {sample}.",

@@ -21,9 +21,9 @@ import numpy as np
 from discreet.domain import Domain, coarsening
 from discreet.domain.bins import Bins
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned
+from discreet.engine.derived_values import BinnedValue
 from discreet.engine.spans import FingerprintedTable, Progress, Spans
-from discreet.engine.tabulate import Reading, count_cells
+from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.errors import DomainError, SpecError
 from discreet.methods.earnings.columns import earnings_about, earnings_columns
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
@@ -159,9 +159,9 @@ class EarningsMethod(Method):
         return tuple(histogram_domain(level.domain, column, self.bins.count) for level in self.measured)
 
     @property
-    def binned(self) -> tuple[Binned, ...]:
+    def binned(self) -> tuple[BinnedValue, ...]:
         column = f"discreet_bin_{self.name.encode().hex()}"  # column names are case-insensitive in engines
-        return (Binned(column, self.spec.value, self.bins, tuple(rule.holds for rule in self.spec.sample)),)
+        return (BinnedValue(column, self.spec.value, self.bins, tuple(rule.holds for rule in self.spec.sample)),)
 
     @property
     def spans(self) -> tuple[Spans, ...]:
@@ -219,8 +219,8 @@ class EarningsMethod(Method):
 
     # --- counting and noise -----------------------------------------------------------------------------------------
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(reading.engine, reading.kept, domain)) for domain in self.domains]
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.bounded, domain)) for domain in self.domains]
 
     def measurements(self) -> list[Measurement]:
         about = {

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from discreet.domain import Domain
 from discreet.domain.bins import PSEO, Bins, lognormal
-from discreet.engine.intake.derived import Holds
+from discreet.engine.intake.derived import SampleCondition
 from discreet.errors import ParameterError
 from discreet.privacy.exact import Exact, Positive, format_exact
 from discreet.privacy.ledger.events import Name
@@ -81,9 +81,11 @@ class SampleRule(Strict):
         return self
 
     @property
-    def holds(self) -> Holds:
+    def holds(self) -> SampleCondition:
         """Whether a record is in the sample."""
-        return Holds(self.column, self.at_least, self.at_most, None if self.equals is None else tuple(self.equals))
+        return SampleCondition(
+            self.column, self.at_least, self.at_most, None if self.equals is None else tuple(self.equals)
+        )
 
 
 class Level(Strict):

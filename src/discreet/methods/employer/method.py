@@ -18,12 +18,12 @@ from discreet.engine import Engine
 from discreet.engine.establishments import (
     Establishments,
     Workforce,
-    counted_with_sizes,
-    counted_without_large,
+    count_jobs_with_sizes,
+    count_jobs_without_large,
 )
 from discreet.engine.lookups import Records
 from discreet.engine.spans import FingerprintedTable, Progress, Spans
-from discreet.engine.tabulate import Reading
+from discreet.engine.tabulate import RecordReading
 from discreet.errors import GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.employer import wording
 from discreet.methods.employer.kernel import LEVEL, EmployerKernel
@@ -230,16 +230,16 @@ class EmployerMethod(Method):
     def unit_constants(self) -> Domain | None:
         return None if self.listed or not self.what.by.attributes else self.what.by
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
         dry_run(self.kernel, min(self.cells, self.domain.cells), "employer")
         engine, rows = reading.engine, Establishments(reading.records, self.unit.entity or "")
         if isinstance(self.unit, WholeEstablishment):
             jobs = rows.workforce(engine, self.what)
-            counts = counted_without_large(engine, jobs, self.cells, self.unit.records)
+            counts = count_jobs_without_large(engine, jobs, self.cells, self.unit.records)
         elif self.strong and self.by_worker:
-            counts = counted_with_sizes(engine, rows.workforce(engine, self.what), self.cells)
+            counts = count_jobs_with_sizes(engine, rows.workforce(engine, self.what), self.cells)
         else:
-            counts = rows.counted(engine, self.what)
+            counts = rows.job_counts(engine, self.what)
         return [Confidential(engine.store(counts))]
 
     def refuse_sources(self, records: Records) -> None:

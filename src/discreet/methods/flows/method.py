@@ -20,7 +20,7 @@ import numpy as np
 from discreet.domain import Coarsening, Domain, coarsening
 from discreet.engine import Engine
 from discreet.engine.spans import FingerprintedTable, Progress, Spans
-from discreet.engine.tabulate import Reading, count_cells
+from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
 from discreet.methods.flows.destinations import Destinations
@@ -313,8 +313,8 @@ class FlowsMethod(Method):
 
     # --- counting, noise, tables ------------------------------------------------------------------------------------
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.bounded, self.domain))]
 
     def measurements(self) -> list[Measurement]:
         marginal = self.destinations.marginal

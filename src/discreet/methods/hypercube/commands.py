@@ -34,7 +34,10 @@ def query(
     level: Annotated[str, typer.Option(help="Confidence level of the intervals, an exact decimal.")] = "0.9",
     csv: Annotated[Optional[Path], typer.Option(help="Write the table to this new CSV file.")] = None,  # noqa: UP045
 ) -> None:
-    """Tabulates a published cube, with standard errors and confidence intervals. Reads published files only."""
+    """Tabulate a published hypercube with standard errors.
+
+    Reads published files only.
+    """
     from discreet.cli.output import table_lines, write_csv
     from discreet.methods.sensitivity.estimate_command import parse_assignment
     from discreet.publish.cubes import open_cube
@@ -132,7 +135,7 @@ def assess(
         str, typer.Option(help="Estimates with a larger coefficient of variation are not publishable.")
     ] = "0.5",
 ) -> None:
-    """Confidential side: compares a published cube with the confidential records, by number of variables."""
+    """Compare a hypercube with the records (confidential)."""
     from discreet import api
     from discreet.formatting import progress
     from discreet.methods.hypercube.assessment.assess import AssessmentOptions

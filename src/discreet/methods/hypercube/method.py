@@ -16,11 +16,11 @@ import numpy as np
 
 from discreet.domain import Coarsening, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.observations import observations
 from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Kernel, Progress, Span, Spans
-from discreet.engine.tabulate import Reading, count_cells
-from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
+from discreet.engine.tabulate import RecordReading, count_cells
+from discreet.engine.weighted_totals import RecordWeight, ReplicateWeight, WeightGrid, weigh_cells
 from discreet.methods.fingerprinted import read_fingerprinted
 from discreet.methods.hypercube import published as described
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
@@ -73,14 +73,14 @@ class HypercubeMethod(Method):
         return (self.design.domain,)
 
     @cached_property
-    def observed(self) -> tuple[Observed, ...]:
+    def observed(self) -> tuple[ObservedValue, ...]:
         weights, replicates = self.design.spec.weights, self.design.spec.replicates
         if weights is None:
             return ()
         most = float(weights.max)
-        weight = Weighed(weights.column, weights.column, 0.0, most, weights.above, grid=weights.grid)
+        weight = RecordWeight(weights.column, weights.column, 0.0, most, weights.above, grid=weights.grid)
         further = [] if replicates is None else replicates.names
-        return weight, *(Replicate(name, name, 0.0, most, weight=weights.column) for name in further)
+        return weight, *(ReplicateWeight(name, name, 0.0, most, weight=weights.column) for name in further)
 
     @property
     def margins(self) -> tuple[Coarsening, ...]:
@@ -122,7 +122,7 @@ class HypercubeMethod(Method):
 
     # --- tabulation -------------------------------------------------------------------------------------------------
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
         self._dry_run()
         engine, exact = reading.engine, self.exact(reading)
         numbers = tuple(name for name in exact.columns if name != CELL)
@@ -156,12 +156,12 @@ class HypercubeMethod(Method):
             tables.append(engine.store(added))
         return tables
 
-    def exact(self, reading: Reading) -> ibis.Table:
+    def exact(self, reading: RecordReading) -> ibis.Table:
         """The occupied cells: `cell`, `n`, and with weights `w` and the deviations of replicates."""
         if (weights := self.design.spec.weights) is None:
-            return count_cells(reading.engine, reading.kept, self.design.domain)
+            return count_cells(reading.engine, reading.bounded, self.design.domain)
         squared = self.design.spec.squared_weights is not None
-        grid = Grid(self.design.step, weights.largest, self.design.bound, squared=squared)
+        grid = WeightGrid(self.design.step, weights.largest, self.design.bound, squared=squared)
         return weigh_cells(reading.engine, observations(reading), self.design.domain, self.observed, grid)
 
     def _dry_run(self) -> None:

@@ -87,7 +87,7 @@ class Classifications:
         return (
             f"Public files: {listed}. Codes with one destination were moved unchanged; overrides determine the "
             f"destinations of others; the rest was divided at random ({declared.rule}) by shares of completions, in "
-            f"which a destination without observed completions has weight {format_exact(declared.smallest_share)}."
+            f"which a destination without observed completions has weight {format_exact(declared.smallest_weight)}."
         )
 
     def _completed(self, overrides: Overrides, columns: tuple[str, ...]) -> Overrides:

@@ -19,7 +19,10 @@ def recode_groups(
     only: Annotated[Optional[list[str]], typer.Option(help="Keep this recoded column, drop the others.")] = None,  # noqa: UP045
     leave_out: Annotated[Optional[list[str]], typer.Option(help="Drop this column.")] = None,  # noqa: UP045
 ) -> None:
-    """Write the list of groups in the new classification to which an old list can map, for a release with `recode`."""
+    """List groups in a new classification.
+
+    All groups that the groups of an old list can become, for a release with `recode`.
+    """
     from discreet.methods.recode.groups import write_groups
 
     number = write_groups(discreet.release(spec).spec, old, new, only or [], leave_out or [])

@@ -82,7 +82,7 @@ class Recoding:
         attributes = list(self.old.attributes)
         groups = self._groups([attributes.pop(self.place), *attributes])
         try:
-            return transitions(groups, published, overrides, history, self.files.spec.smallest_share)
+            return transitions(groups, published, overrides, history, self.files.spec.smallest_weight)
         except DomainError as error:
             raise DomainError(error.what, where=f"table {self.name}, {error.where}", do=error.do) from None
 

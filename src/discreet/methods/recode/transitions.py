@@ -51,14 +51,14 @@ def transitions(
     published: PublishedCrosswalk,
     overrides: Overrides,
     history: History | None,
-    smallest_share: Fraction,
+    smallest_weight: Fraction,
 ) -> Transitions:
     """The transition of every group: an old code, and the values of the history's key columns.
 
-    A destination that the crosswalk allows but that has no completions at the level has weight `smallest_share`.
+    A destination that the crosswalk allows but that has no completions at the level has weight `smallest_weight`.
     """
-    if type(smallest_share) is not Fraction or smallest_share <= 0:
-        raise ParameterError("not a positive fraction", where="smallest_share", do="give a small one, such as 1/1000")
+    if type(smallest_weight) is not Fraction or smallest_weight <= 0:
+        raise ParameterError("not a positive fraction", where="smallest_weight", do="give a small one, such as 1/1000")
     distinct = dict.fromkeys(groups)
     _refuse_unknown(distinct, published, overrides)
     transition_of: dict[Group, Transition] = {}
@@ -68,7 +68,7 @@ def transitions(
         if targets := certain_destinations(old, published, overrides):
             rule: Rule = "direct" if len(published.possible.get(old, ())) == 1 else "override"
             transition_of[old, key] = cache.setdefault((old, None, ()), Transition(old, targets, rule))
-        elif transition := _by_completions(old, key, published.possible[old], history, smallest_share, cache):
+        elif transition := _by_completions(old, key, published.possible[old], history, smallest_weight, cache):
             transition_of[old, key] = transition
         else:
             lacking[old] = None
@@ -117,7 +117,7 @@ def _by_completions(
     key: Key,
     possible: tuple[Key, ...],
     history: History | None,
-    smallest_share: Fraction,
+    smallest_weight: Fraction,
     cache: dict[tuple[Key, int | None, Key], Transition],
 ) -> Transition | None:
     """A transition by the shares of the finest level at which the code has completions."""
@@ -134,6 +134,6 @@ def _by_completions(
         if alike in cache:
             return cache[alike]
         if counts := history.counts(level, old, key):
-            weights = {new: counts.get(new, smallest_share) for new in possible}
+            weights = {new: counts.get(new, smallest_weight) for new in possible}
             return cache.setdefault(alike, Transition(old, proportional(weights), "probabilistic", level))
     return None

@@ -48,7 +48,10 @@ def estimate(
         bool, typer.Option("--check", help="Only check the records, on the confidential side; nothing is written.")
     ] = False,
 ) -> None:
-    """Publish protected estimates of every cell from one file of records, with their declaration next to them."""
+    """Publish estimates for small cells from one file.
+
+    Protected estimates, standard errors and counts of every cell, with their declaration.
+    """
     from discreet.formatting import progress
     from discreet.methods.sensitivity import estimate_command
 
@@ -90,7 +93,10 @@ def tradeoff(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic atlas.", min=0)] = 7,
 ) -> None:
-    """Accuracy against epsilon, on synthetic, public or earlier protected numbers: never on confidential ones."""
+    """Plot accuracy against epsilon, without confidential data.
+
+    On synthetic, public or previously published numbers.
+    """
     from discreet.methods.sensitivity.utility.epsilon_choice import TradeoffTargets, tradeoff_curve, tradeoff_input
     from discreet.privacy.exact import parse_exact
 
@@ -110,7 +116,10 @@ def envelope(
     table: Annotated[Text, typer.Option(help="A table of estimates; default: the first.")] = None,
     cell: Annotated[Optional[list[str]], typer.Option(help="COLUMN=CODE; default: the cell that determines χ.")] = None,  # noqa: UP045
 ) -> None:
-    """Confidential: plots of local sensitivities under their envelope, and of one cell's most influential record."""
+    """Plot local sensitivities (confidential).
+
+    Sensitivities under their envelope, and the most influential record of one cell.
+    """
     from discreet import api
     from discreet.methods.sensitivity.estimate_command import parse_assignment
     from discreet.methods.sensitivity.utility.envelope import envelope as draw

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.spans import CELL, Int64s, Span, dense, ranges
 from discreet.errors import GuaranteeError
 from discreet.methods.sensitivity.estimates import intervals
@@ -47,7 +47,7 @@ class LocalKernel:
     search: Search
     steps: int  # grid steps per unit of measure
     errors: bool
-    observed: tuple[Observed, ...]
+    observed: tuple[ObservedValue, ...]
     thresholds: tuple[tuple[float, ...], ...]  # by variable; empty if it is not a rank
     schema = LOCAL
 

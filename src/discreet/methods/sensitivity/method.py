@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.observations import Observations, observations
 from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Progress, Spans
-from discreet.engine.tabulate import Reading
+from discreet.engine.tabulate import RecordReading
 from discreet.errors import SourceError
 from discreet.methods.fingerprinted import read_fingerprinted
 from discreet.methods.protocol import Method
@@ -73,7 +73,7 @@ class SensitivityMethod(Method):
         return (self.design.domain,)
 
     @cached_property
-    def observed(self) -> tuple[Observed, ...]:
+    def observed(self) -> tuple[ObservedValue, ...]:
         return observed(self.design.spec)
 
     @property
@@ -125,12 +125,12 @@ class SensitivityMethod(Method):
         if isinstance(self.design.statistic, Function):
             self.design.statistic.dry_run()
 
-    def audit(self, reading: Reading) -> EstimateAudit:
+    def audit(self, reading: RecordReading) -> EstimateAudit:
         from discreet.methods.sensitivity.audit import audit
 
         return audit(reading.engine, self, observations(reading))
 
-    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+    def tabulate(self, reading: RecordReading) -> list[Confidential[ibis.Table]]:
         ones = np.ones(self.design.groups.coarse.cells, np.int64)
         dry_run(self.design.kernel(ones, ones), min(1, self.design.domain.cells), "sensitivity")
         engine = reading.engine
@@ -144,7 +144,9 @@ class SensitivityMethod(Method):
                 "`infinite_influence: exclude`",
             )
         groups = np.arange(self.design.groups.coarse.cells, dtype=np.int64)
-        scales = engine.public(pa.table({CELL: groups, "chi": noise_scales.chi, "chi_error": noise_scales.chi_error}))
+        scales = engine.load_table(
+            pa.table({CELL: groups, "chi": noise_scales.chi, "chi_error": noise_scales.chi_error})
+        )
         estimates = local.select(*LOCAL.names[:4])
         return [Confidential(estimates), Confidential(scales)]
 

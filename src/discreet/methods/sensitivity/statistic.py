@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from discreet.domain.codelists import read_thresholds
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.errors import SpecError
 from discreet.methods.sensitivity.spec import GridSearch, Sensitivity
 from discreet.methods.sensitivity.statistic_spec import (
@@ -34,7 +34,7 @@ def variable(table: Sensitivity, name: str) -> Variable:
     return Variable(name, float(low), float(high))
 
 
-def observed(table: Sensitivity) -> tuple[Observed, ...]:
+def observed(table: Sensitivity) -> tuple[ObservedValue, ...]:
     """The values derived from each record, in the statistic's order."""
     columns = []
     for name in table.statistic.reads:
@@ -42,7 +42,7 @@ def observed(table: Sensitivity) -> tuple[Observed, ...]:
         low, high = spec.bounds
         equals = None if spec.equals is None else tuple(spec.equals)
         columns.append(
-            Observed(
+            ObservedValue(
                 name, spec.column or name, float(low), float(high), spec.outside, equals, ranked=spec.ranks is not None
             )
         )

@@ -46,7 +46,7 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
 
 
 def _about(design: EstimateDesign) -> str:
-    rules = "; ".join(value.in_words() for value in observed(design.spec))
+    rules = "; ".join(value.description() for value in observed(design.spec))
     what = (
         f"For each cell: {design.spec.statistic.describe()}. Variables: {rules}. Where the statistic is undefined, a "
         "fixed fallback value takes its place."

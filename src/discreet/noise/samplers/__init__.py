@@ -1,1 +1,1 @@
-"""Exact and exactly rounded distributions, drawn from the key's stream; a proof beside each."""
+"""Samplers of exact and exactly rounded distributions, which read the key stream; with a proof for each."""

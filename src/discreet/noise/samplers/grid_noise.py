@@ -1,4 +1,4 @@
-"""Symmetric noise rounded to a grid: what the distributions share."""
+"""Symmetric noise rounded to a grid: common base of the distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, conservative_floor, positive_fraction
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, QuantileFunction, Rounding, settle
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, QuantileFunction, Rounding, decide_open_draws
 from discreet.noise.stream import Stream, check_range
 
 SCALES = 2**100
@@ -25,13 +25,13 @@ def grid_limit(grid: Fraction, bound: Fraction) -> int:
     limit = bound // grid
     if not 1 <= limit <= LARGEST_LIMIT:
         raise ParameterError(
-            "the bound is outside 1 … 2^52 grid units", where="bound", do="widen the grid or the bound"
+            "the bound is outside 1 … 2^52 grid units", where="bound", do="choose a coarser grid or another bound"
         )
     return int(limit)
 
 
 def check_scale(scale: Fraction) -> None:
-    """Scales in grid units must be ordinary float64 numbers for the compiled path."""
+    """Check that a scale in grid units is a normal float64 number, for the compiled path."""
     if not Fraction(1, SCALES) <= scale <= SCALES:
         raise ParameterError("the scale is outside 2^-100 … 2^100 grid units", where="scale", do="choose another grid")
 
@@ -49,7 +49,7 @@ def draw_rounded(rounding: Rounding, stream: Stream, first: int, n: int, multipl
         if flags & kernels.SUSPECT:
             stream.check_fresh(words)
         if flags & kernels.UNDECIDED:
-            settle(rounding, words, _more(stream, words, first + start), mine, out[part])
+            decide_open_draws(rounding, words, _more(stream, words, first + start), mine, out[part])
         start += len(words)
     return out
 
@@ -66,9 +66,9 @@ def _checked(multiples: Int64s | None, n: int) -> Int64s:
     if multiples is None:
         return ONE
     if multiples.dtype != np.int64 or multiples.shape != (n,):
-        raise ParameterError("multiples are one int64 a cell", where="multiples", do="convert them first")
+        raise ParameterError("multiples must be one int64 per cell", where="multiples", do="convert them first")
     if n and int(multiples.min()) < 1:
-        raise ParameterError("a multiple below 1 would be no noise", where="multiples", do="use positive scales")
+        raise ParameterError("a multiple is below 1", where="multiples", do="use positive multiples")
     return np.ascontiguousarray(multiples)
 
 
@@ -93,7 +93,7 @@ class GridNoise(ABC):
 
     @property
     def rounding(self) -> Rounding:
-        """How words become grid units."""
+        """The rule that maps words to grid units."""
         limit = grid_limit(self.grid, self.bound)
         return Rounding((self.distribution,), self.scale / self.grid, Fraction(1, 2), limit, mirror=True)
 
@@ -102,10 +102,12 @@ class GridNoise(ABC):
         return draw_rounded(self.rounding, stream, first, n, multiples)
 
     def margin(self, level: Fraction, multiple: int = 1) -> int:
-        """The smallest m in grid units with P(|k| ≤ m) ≥ level; one more where no precision can tell."""
+        """The smallest m in grid units with P(|k| ≤ m) ≥ level; possibly one more, if no precision can decide."""
         alpha = 1 - positive_fraction("level", level)
         if alpha <= 0:
-            raise ParameterError("a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")')
+            raise ParameterError(
+                "a level lies strictly between 0 and 1", where="level", do='for example Fraction("0.9")'
+            )
 
         def value() -> arb:
             return self.distribution.at(ball(alpha)) * ball(multiple * self.scale / self.grid) + ball(Fraction(1, 2))

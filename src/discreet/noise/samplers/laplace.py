@@ -18,7 +18,7 @@ class LaplaceQuantile:
         return -u.log()
 
     def series(self, u: arb, n: int) -> list[arb]:
-        """Taylor coefficients of −ln around every point of the ball u."""
+        """Taylor coefficients of −ln around every point of the interval u."""
         series = -arb_series([u, 1], prec=n).log()
         return [series[i] for i in range(n)]
 

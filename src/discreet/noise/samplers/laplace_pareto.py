@@ -19,37 +19,37 @@ class LaplaceParetoQuantile:
     g: Fraction
 
     def constants(self) -> tuple[arb, arb, arb]:
-        """N, r = e^−g/(g−1), and the tail at the joint, (e^−g + r)/N."""
+        """N, r = e^−g/(g−1), and the tail at the breakpoint g, (e^−g + r)/N."""
         end = (-ball(self.g)).exp()
         r = end / ball(self.g - 1)
         return 1 + r, r, (end + r) / (1 + r)
 
     def body(self, u: arb | arb_series) -> arb | arb_series:
-        """−ln(N·u − r), for u above the joint's tail."""
+        """−ln(N·u − r), for u above the tail at the breakpoint."""
         n, r, _ = self.constants()
         return -(u * n - r).log()
 
     def pareto(self, u: arb | arb_series) -> arb | arb_series:
-        """g·(joint/u)^(1/(g−1)), for u below."""
-        _, _, joint = self.constants()
+        """g·(T(g)/u)^(1/(g−1)), for u below."""
+        _, _, tail_at_g = self.constants()
         power = ball(1 / (self.g - 1))
-        return ((u / joint).log() * -power).exp() * ball(self.g)
+        return ((u / tail_at_g).log() * -power).exp() * ball(self.g)
 
     def at(self, u: arb) -> arb:
-        """G(u); where a ball cannot tell the sides apart, both."""
-        joint = self.constants()[2]
-        if u > joint:
+        """G(u); the union of both branches if the interval contains the breakpoint."""
+        tail_at_g = self.constants()[2]
+        if u > tail_at_g:
             return self.body(u)
-        if u < joint:
+        if u < tail_at_g:
             return self.pareto(u)
         return self.body(u).union(self.pareto(u))
 
     def series(self, u: arb, n: int) -> list[arb]:
-        """Taylor coefficients of the ball's side; across the joint only the continuous value and slope."""
-        joint = self.constants()[2]
+        """Taylor coefficients of the interval's branch; across the breakpoint only the continuous value and slope."""
+        tail_at_g = self.constants()[2]
         x = arb_series([u, 1], prec=n)
-        if u > joint or u < joint:
-            side = self.body(x) if u > joint else self.pareto(x)
+        if u > tail_at_g or u < tail_at_g:
+            side = self.body(x) if u > tail_at_g else self.pareto(x)
             return [side[i] for i in range(n)]
         body, pareto = self.body(x), self.pareto(x)
         return [body[i].union(pareto[i]) if i < 2 else arb("nan") for i in range(n)]

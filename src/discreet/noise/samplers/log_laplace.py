@@ -27,16 +27,16 @@ class PowerOfUniform:
         return (u.log() * ball(self.power)).exp()
 
     def series(self, u: arb, n: int) -> list[arb]:
-        """Taylor coefficients of u^power around every point of the ball u."""
+        """Taylor coefficients of u^power around every point of the interval u."""
         series = (arb_series([u, 1], prec=n).log() * ball(self.power)).exp()
         return [series[i] for i in range(n)]
 
 
 @dataclass(frozen=True)
 class LogLaplace:
-    """(n + shift)·factor·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α (003, Alg. 1).
+    """(n + shift)·factor·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α.
 
-    Its mean is factor·(n + shift)/(1 − λ²) − shift: a factor of 1 − λ² removes the bias.
+    Haney et al. 2017, Algorithm 1. The mean is factor·(n + shift)/(1 − λ²) − shift: factor 1 − λ² removes the bias.
     """
 
     exponent: Fraction
@@ -53,12 +53,14 @@ class LogLaplace:
         check_scale(self.shift / self.grid)
         if self.exponent >= 1:
             raise ParameterError(
-                "an exponent of 1 or more has no expectation", where="exponent", do="raise epsilon or lower alpha"
+                "an exponent of 1 or more has no expectation",
+                where="exponent",
+                do="choose a larger epsilon or a smaller alpha",
             )
 
     @property
     def rounding(self) -> Rounding:
-        """The sign bit chooses U^−λ or U^λ; a cell's multiple is (n + shift)·(denominator of shift)."""
+        """The sign bit selects U^−λ or U^λ; a cell's multiple is (n + shift)·(denominator of shift)."""
         distributions = (PowerOfUniform(-self.exponent), PowerOfUniform(self.exponent))
         scale = self.factor / (self.shift.denominator * self.grid)
         offset = Fraction(1, 2) - self.shift / self.grid

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from discreet.noise.interval_arithmetic import inverse_series, over
+from discreet.noise.interval_arithmetic import enclosure, inverse_series
 from discreet.noise.samplers.grid_noise import GridNoise
 
 
@@ -21,11 +21,11 @@ class NormalQuantile:
     def series(self, u: arb, n: int) -> list[arb]:
         """From the density of |Z|, √(2/π)·e^(−z²/2)."""
         factor = (2 / arb.pi()).sqrt()
-        return inverse_series(over(u, self.at), lambda z: (z * z / -2).exp() * factor, n)
+        return inverse_series(enclosure(u, self.at), lambda z: (z * z / -2).exp() * factor, n)
 
 
 @dataclass(frozen=True)
 class Normal(GridNoise):
-    """scale·Z, Z standard normal, rounded to the grid. Much weaker than Laplace at the same ε (004)."""
+    """scale·Z, Z standard normal, rounded to the grid. For its privacy see normal.md."""
 
     distribution = NormalQuantile()

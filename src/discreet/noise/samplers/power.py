@@ -9,7 +9,7 @@ from functools import lru_cache
 from flint import arb, arb_series, ctx
 
 from discreet.errors import ParameterError
-from discreet.noise.interval_arithmetic import ball, inverse_series, over, positive_fraction
+from discreet.noise.interval_arithmetic import ball, enclosure, inverse_series, positive_fraction
 from discreet.noise.samplers.grid_noise import GridNoise
 
 GUESS_BITS = 64
@@ -50,7 +50,7 @@ class PowerQuantile:
         return 1 - z / self.norm() * (-zg).hypgeom_2f1(arb(1), b, 1 + b)
 
     def at(self, u: arb) -> arb:
-        """The z with tail(z) = u: a Newton guess, then a ball in which a mean value proves the root.
+        """The z with tail(z) = u: Newton's method, then an interval that contains the root by the mean value theorem.
 
         tail(z₀) − u = density(ξ)·(G(u) − z₀) for a ξ between z₀ and G(u).
         """
@@ -59,7 +59,7 @@ class PowerQuantile:
         if u == 0:
             return arb("inf")
         if not u.is_exact():
-            return over(u, self.at)
+            return enclosure(u, self.at)
         bits = ctx.prec
         with ctx.workprec(GUESS_BITS):
             z = self._guess(u)
@@ -75,15 +75,15 @@ class PowerQuantile:
             z = moved
 
     def _around(self, z: arb, bits: int) -> arb:
-        """A ball around z whose relative radius is far above the guess's error, 2^(−bits/2 + 12)."""
+        """An interval around z with a relative radius far above the approximation error, 2^(−bits/2 + 12)."""
         return z * arb(1, arb((1, 12 - bits // 2)))
 
     def _proved(self, z: arb, moved: arb, bits: int) -> arb:
-        # The root lies in `moved` only if the ball over which the density was taken holds it.
+        # The root lies in `moved` only if the interval over which the density was evaluated contains `moved`.
         return moved if self._around(z, bits).contains(moved) else arb("nan")
 
     def _guess(self, u: arb) -> arb:
-        """Newton on tail(z) = u from the tangent at 0, or on ln tail(e^s) = ln u from the pure power tail."""
+        """Newton for tail(z) = u from the tangent at 0, or for ln tail(e^s) = ln u from the pure power tail."""
         steep = u > 0.5
         if steep:
             z = (self.norm() * (1 - u)).mid()
@@ -102,19 +102,19 @@ class PowerQuantile:
         return z
 
     def series(self, u: arb, n: int) -> list[arb]:
-        """By reversion of the tail; at z = 0 only integer γ have one (not finite otherwise)."""
+        """By series reversion of the tail; at z = 0 it exists for integer γ only (otherwise not finite)."""
         return inverse_series(self._image(u), self._density_series, n)
 
     def _image(self, u: arb) -> arb:
-        """A ball that holds G(u): G moves by at most |u − centre|/(least density) and stays inside."""
+        """An interval that contains G(u): |G(u) − G(centre)| ≤ |u − centre|/(least density in the interval)."""
         if u.is_exact():
             return self.at(u)
         z = self.at(u.mid())
         reach = u.rad() / self.density(z)
-        inside = arb(z.mid(), (2 * reach + z.rad()).upper())
-        inside = arb(0).union(inside.upper()) if inside.contains(0) else inside
-        moved = (u.rad() / self.density(inside)).upper() + z.rad()
-        return inside if moved < 2 * reach else over(u, self.at)
+        enclosing = arb(z.mid(), (2 * reach + z.rad()).upper())
+        enclosing = arb(0).union(enclosing.upper()) if enclosing.contains(0) else enclosing
+        moved = (u.rad() / self.density(enclosing)).upper() + z.rad()
+        return enclosing if moved < 2 * reach else enclosure(u, self.at)
 
     def _density_series(self, z: arb_series) -> arb_series:
         if self.gamma.denominator == 1:
@@ -135,7 +135,7 @@ class PowerQuantile:
 
 @dataclass(frozen=True)
 class Power(GridNoise):
-    """scale·Z, Z with density ∝ 1/(1 + |z|^γ) (Nissim et al. 2007; 003, smooth gamma with γ = 4)."""
+    """scale·Z, Z with density ∝ 1/(1 + |z|^γ) (Nissim et al. 2007; γ = 4: smooth gamma, Haney et al. 2017)."""
 
     gamma: Fraction
 
@@ -143,7 +143,9 @@ class Power(GridNoise):
         super().__post_init__()
         object.__setattr__(self, "gamma", positive_fraction("gamma", self.gamma))
         if self.gamma <= 1:
-            raise ParameterError("gamma must exceed 1 for a density", where="gamma", do="the paper uses 4")
+            raise ParameterError(
+                "gamma must exceed 1 for a density", where="gamma", do="choose a larger one; Haney et al. 2017 use 4"
+            )
 
     @property
     def distribution(self) -> PowerQuantile:

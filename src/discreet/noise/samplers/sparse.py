@@ -1,8 +1,8 @@
-"""The exact sparse form: only the cells whose discrete Laplace noise is not zero. Proof: sparse.md.
+"""The exact sparse form: only cells with non-zero discrete Laplace noise. Proof: sparse.md.
 
-Cells are cut into fixed blocks of 2^b. In block B draw j reads counter (B, j): word 0 is the gap to the
-next cell with noise, word 1 that noise. b depends on the distribution alone, so a range gives the same noise
-however it is split.
+Cells are divided into fixed blocks of 2^b cells. Draw j in block B reads counter (B, j): word 0 gives the gap to the
+next cell with non-zero noise, word 1 that noise. b depends on the distribution only, so the noise of a range does not
+depend on how the range is split.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import exact_floor
 from discreet.noise.jit import compiled
-from discreet.noise.samplers.discrete import Magnitude, Signed
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, settle
+from discreet.noise.samplers.discrete import Magnitude, SignedSampler
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, decide_open_draws
 from discreet.noise.stream import CHUNK, Stream, check_range
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 12, 44
@@ -30,8 +30,8 @@ MOST_NONZERO = 2**31
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Cells without noise before the next one with: floor(ln U / ln(1 − p)), p = P(K ≠ 0)."""
+class GapQuantile:
+    """The number of cells with zero noise before the next non-zero one: floor(ln U / ln(1 − p)), p = P(K ≠ 0)."""
 
     distribution: Magnitude
 
@@ -43,14 +43,14 @@ class Gap:
         return -u.log() / self._rate()
 
     def series(self, u: arb, n: int) -> list[arb]:
-        """Taylor coefficients of `at` around every point of the ball u."""
+        """Taylor coefficients of `at` around every point of the interval u."""
         series = arb_series([u, 1], prec=n).log() * (-1 / self._rate())
         return [series[i] for i in range(n)]
 
 
 @lru_cache(maxsize=64)
 def block_bits(distribution: Magnitude) -> int:
-    """b, the smallest with 2^b·p ≥ 16, kept within 12 … 44: part of the stream's definition."""
+    """b, the smallest with 2^b·p ≥ 16, limited to 12 … 44: part of the stream's definition."""
     exact = exact_floor(lambda: (16 / distribution.tail(1)).log() / arb(2).log()) + 1
     return min(max(exact, SMALLEST_BLOCK), LARGEST_BLOCK)
 
@@ -78,10 +78,12 @@ def nonzero_noise(distribution: Magnitude, stream: Stream, first: int, n: int) -
     share = float(distribution.tail(1))
     if n * share > MOST_NONZERO:
         raise ParameterError(
-            "more than 2^31 cells would carry noise", where="sparse noise", do="use the dense form, or smaller ranges"
+            "more than 2^31 cells would have non-zero noise",
+            where="sparse noise",
+            do="use the dense form, or smaller ranges",
         )
-    found = [_empty()] + [_clip(part, first, n) for part in _parts(distribution, stream, first, n, share)]
-    cells, noise = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    parts = [_empty()] + [_clip(part, first, n) for part in _parts(distribution, stream, first, n, share)]
+    cells, noise = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return cells, noise
 
 
@@ -99,10 +101,10 @@ def _clip(part: tuple[Int64s, Int64s], first: int, n: int) -> tuple[Int64s, Int6
 def _parts(
     distribution: Magnitude, stream: Stream, first: int, n: int, share: float
 ) -> Iterator[tuple[Int64s, Int64s]]:
-    """The noise of all blocks that meet the range, some blocks at a time."""
+    """The noise of all blocks that intersect the range, some blocks at a time."""
     bits = block_bits(distribution)
     mean = share * 2.0**bits
-    draws = min(ceil(mean + 4 * sqrt(mean)) + 4, CHUNK)  # how many at once: a matter of speed only
+    draws = min(ceil(mean + 4 * sqrt(mean)) + 4, CHUNK)  # draws at once: affects speed only
     last = (first + n - 1) >> bits if n else -1
     group = max(CHUNK // draws, 1)
     for block in range(first >> bits, last + 1, group):
@@ -111,7 +113,7 @@ def _parts(
 
 
 def _blocks(distribution: Magnitude, stream: Stream, blocks: Int64s, bits: int, draws: int) -> tuple[Int64s, Int64s]:
-    """All noise of the given blocks: rounds of draws for the blocks that are not yet full."""
+    """All noise of the given blocks, in rounds of draws for blocks that are not yet complete."""
     position = np.full(blocks.size, -1, dtype=np.int64)
     open_rows = np.arange(blocks.size)
     rounds: list[tuple[Int64s, Int64s]] = []
@@ -146,12 +148,12 @@ def _draw_round(
         return stream.extension("sparse", int(counters[i, 0]), 2 * int(counters[i, 1]))
 
     gaps = np.empty(len(words), dtype=np.int64)
-    rounding = Rounding((Gap(distribution),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
+    rounding = Rounding((GapQuantile(distribution),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
     if rounding.draw(words, ONE, gaps) & kernels.UNDECIDED:
-        settle(rounding, words, more, ONE, gaps)
+        decide_open_draws(rounding, words, more, ONE, gaps)
     values = np.empty(len(words), dtype=np.int64)
     magnitude = Magnitude(distribution.rate, distribution.cap, nonzero=True)
-    signed = Signed.of(magnitude, "sparse")
+    signed = SignedSampler.of(magnitude, "sparse")
     column = np.ascontiguousarray(words[:, 1:])
     signed.run(stream, column, lambda i: (int(counters[i, 0]), 2 * int(counters[i, 1]) + 1), values, add=False)
     return gaps.reshape(-1, draws), values.reshape(-1, draws)

@@ -1,4 +1,4 @@
-"""What a ledger can say: frozen entries, strictly parsed. An entry of an unknown kind is refused, never skipped."""
+"""Events of a ledger: frozen, strictly parsed. An event of an unknown kind is refused, never skipped."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class _Event(BaseModel):
 
 
 class Genesis(_Event):
-    """The first entry: what kind of ledger this is, for good."""
+    """The first entry: whether this is a real ledger or one of simulations. It never changes."""
 
     kind: Literal["genesis"] = "genesis"
     ledger: LedgerKind
     version: Literal[3] = 3
-    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]  # so that no two ledgers are alike
+    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]  # identifies the ledger
     time: dt.datetime
 
 
 class Budget(_Event):
-    """How much may be spent on an asset, for which unit, and when; a later one replaces an earlier one."""
+    """An asset's privacy budget: privacy unit, ε, δ, period. A later one replaces an earlier one."""
 
     kind: Literal["budget"] = "budget"
     asset: Name
@@ -59,7 +59,7 @@ class Budget(_Event):
 
 
 class Reserve(_Event):
-    """A release is about to draw noise: its cost is spent from here on. `binding` ties its key to its data."""
+    """A release is about to draw noise: its cost counts as spent from now on. `binding` ties its key to its data."""
 
     kind: Literal["reserve"] = "reserve"
     release: str
@@ -70,16 +70,15 @@ class Reserve(_Event):
     code: str
     key: str
     output: str
-    keep: str = ""  # where the measurements stay, inside; nowhere
-    names: tuple[str, ...]  # everything that may be written there: whoever cleans up removes nothing else
+    keep: str = ""  # where the noisy measurements are kept; empty: nowhere
+    names: tuple[str, ...]  # every file that may be written there: cleaning up removes nothing else
     who: str
     time: dt.datetime
 
 
 class Commit(_Event):
-    """The bytes of a release are fixed, and those of the measurements that stay inside: file name → SHA-256; and what
-    its manifest says, by the SHA-256 of it. It has no time of its own, so that a resumed run commits exactly what an
-    undisturbed one would have."""
+    """Fixes the bytes of a release and of its kept measurements (file name → SHA-256), and the SHA-256 of its manifest.
+    It has no time of its own, so that a resumed run commits exactly what an uninterrupted one would have."""
 
     kind: Literal["commit"] = "commit"
     release: str
@@ -89,7 +88,7 @@ class Commit(_Event):
 
 
 class Abandon(_Event):
-    """A reservation ended without a release. Its cost stays spent: nobody can prove that nothing was seen."""
+    """Ends a reservation without a release. Its cost stays spent: nobody can prove that no output was seen."""
 
     kind: Literal["abandon"] = "abandon"
     release: str
@@ -99,7 +98,7 @@ class Abandon(_Event):
 
 
 class ExternalRelease(_Event):
-    """A release made earlier or elsewhere, entered by hand so that the budget knows of it."""
+    """A release made earlier or elsewhere, entered by hand so that it is charged to the budget."""
 
     kind: Literal["record"] = "record"
     release: Name
@@ -111,8 +110,8 @@ class ExternalRelease(_Event):
 
 
 class DerivedRelease(_Event):
-    """More was published of the measurements of an earlier release: post-processing, at no cost. Its bytes are fixed
-    by this one entry: they follow from the measurements, so whoever has those can make them again."""
+    """A further release made from the measurements of an earlier one: post-processing, at no cost. This one entry fixes
+    its bytes: they follow from the measurements, from which they can be reproduced."""
 
     kind: Literal["derive"] = "derive"
     release: Name
@@ -131,7 +130,7 @@ class DerivedRelease(_Event):
 
 
 class LostEntry(_Event):
-    """What was spent in an entry that is lost."""
+    """The cost of an entry that was lost. It stays spent."""
 
     release: str
     asset: str
@@ -141,8 +140,8 @@ class LostEntry(_Event):
 
 
 class Restoration(_Event):
-    """The ledger was put back from a copy, knowingly. Entries that it lacked were entered again, as they were, before
-    this one; or, where it has others in their place, what they had spent stays spent by this one."""
+    """The ledger was deliberately restored from a copy. Entries that it lacked were entered again, as they were, before
+    this one; where it has other entries in their place, this one keeps the lost costs spent."""
 
     kind: Literal["restore"] = "restore"
     again: int
@@ -160,7 +159,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 class Entry(BaseModel):
-    """One link of the chain."""
+    """One link of the hash chain."""
 
     model_config = ConfigDict(frozen=True)
     number: int
@@ -173,7 +172,7 @@ class Entry(BaseModel):
         return _read(self.number, self.body)
 
 
-@lru_cache(maxsize=4096)  # a release looks at the chain a dozen times; bodies are immutable, and so are events
+@lru_cache(maxsize=4096)  # a release reads the chain a dozen times; bodies are immutable, and so are events
 def _read(number: int, body: str) -> Event:
     if number == 1:
         _refuse_other_version(body)
@@ -183,19 +182,19 @@ def _read(number: int, body: str) -> Event:
         raise LedgerError(
             f"is not an event this version knows ({error.errors()[0]['msg']})",
             where=f"ledger entry {number}",
-            do="use the version of discreet that wrote it; nothing is assumed about it",
+            do="use the version of discreet that wrote it; unknown events are never skipped",
         ) from None
-    if canonical(json.loads(body)) != body:  # it may say a thing twice
+    if canonical(json.loads(body)) != body:  # it may have a duplicate key
         raise broken(number, "is not written as a ledger writes it")
     return event
 
 
 def _refuse_other_version(body: str) -> None:
-    """A ledger of another version is told by its first entry, before any other is looked at."""
+    """A ledger of another version is recognised by its first entry, before any other is read."""
     try:
         first = json.loads(body)
     except (ValueError, RecursionError):
-        return  # no event at all: whoever reads it will say so
+        return  # not an event: parsing it will say so
     if (
         isinstance(first, dict)
         and first.get("kind") == "genesis"
@@ -206,7 +205,7 @@ def _refuse_other_version(body: str) -> None:
             str(formats.LEDGER),
             "ledger",
             LedgerError,
-            "begin another and enter what was spent with `discreet ledger record`: before 1.0 nothing is converted",
+            "begin another one and enter the costs with `discreet ledger record`: before 1.0 ledgers are not converted",
         )
 
 
@@ -217,5 +216,5 @@ def broken(number: int, what: str) -> LedgerError:
 
 
 def canonical(value: Any) -> str:
-    """One text for one value: sorted keys, no spaces."""
+    """Canonical JSON: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

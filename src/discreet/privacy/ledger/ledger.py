@@ -1,9 +1,8 @@
-"""The ledger: what has been spent on which asset, append-only and hash-chained. It fails closed.
+"""The ledger: privacy budgets spent on each asset, append-only and hash-chained. It fails closed.
 
-Every writing step is one exclusive transaction that first checks the whole chain, and that nothing is missing which the
-key store remembers: reserve → commit, or abandon. What a key store remembers are a ledger's entries, as they were last
-seen. They lie apart from the ledger, so that whoever puts back an old copy of the ledger alone is told, however many
-entries the copy has been given since.
+Every write (reserve → commit, or abandon) is one exclusive transaction that first verifies the whole chain, and that no
+entry is missing that the key store has seen. The key store has a copy of the entries as they were last seen, apart from
+the ledger: an old copy of the ledger put in its place is detected, however many entries were added to it since.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from discreet.privacy.ledger.state import Chain, link
 from discreet.privacy.ledger.store import Store, Writer
 
 
-class Memory:
-    """Of one ledger, by its nonce, as the key store has it now."""
+class LedgerMemory:
+    """The entries of one ledger, by its nonce, that the key store has seen."""
 
     def __init__(self, keys: KeyStore, nonce: str) -> None:
         self.keys, self.nonce = keys, nonce
@@ -46,26 +45,26 @@ class Memory:
 
     @classmethod
     @contextmanager
-    def alone(cls, keys: KeyStore, nonce: str) -> Iterator[Memory]:
-        """From the look to the note nobody else who uses this key store writes to the ledger, or to a copy of it."""
-        with keys.alone(nonce):
+    def locked(cls, keys: KeyStore, nonce: str) -> Iterator[LedgerMemory]:
+        """An exclusive lock: meanwhile no other user of this key store writes to the ledger, or to a copy of it."""
+        with keys.lock(nonce):
             yield cls(keys, nonce)
 
     def lost(self, chain: Chain) -> tuple[Entry, ...]:
-        """The entries that have been seen and are not there: all that follow the last one in common."""
+        """Seen entries that the chain lacks: all that follow the last one in common."""
         pairs = zip(self.seen, chain.entries, strict=False)
         common = sum(1 for _ in takewhile(lambda pair: pair[0].hash == pair[1].hash, pairs))
         return self.seen[common:]
 
     def refuse_rollback(self, chain: Chain, place: str) -> None:
-        """Every entry that was ever seen must be there, in its place."""
+        """Refuse a chain that lacks an entry that was ever seen."""
         if chain.nonce != self.nonce:
             raise LedgerError("was replaced by another ledger meanwhile", where=f"ledger {place}", do="put it back")
         if lost := self.lost(chain):
             raise rolled_back(lost, place)
 
     def note(self, chain: Chain) -> None:
-        """Remember all entries. What cannot be noted is in the ledger all the same."""
+        """Store all entries as seen. If that fails, the ledger has them all the same."""
         if self.seen and self.seen[-1] == chain.entries[-1]:
             return
         content = {"format": formats.MEMORY, "entries": [entry.model_dump() for entry in chain.entries]}
@@ -75,7 +74,7 @@ class Memory:
             raise UnconfirmedWrite(
                 f"could not note the ledger's last entry ({error.strerror})",
                 where="key store",
-                do="make room; a release that is reserved is completed by `discreet resume`",
+                do="free disk space; a reserved release is completed by `discreet resume`",
             ) from None
 
     def _seen(self) -> tuple[Entry, ...]:
@@ -97,8 +96,8 @@ def rolled_back(lost: tuple[Entry, ...], place: str) -> LedgerError:
     return LedgerError(
         f"was rolled back or replaced: {number} not those that this key store has seen",
         where=f"ledger {place}",
-        do="put the ledger back as it was; if that cannot be done, `discreet ledger restore --reason …` counts what is "
-        "lost as spent",
+        do="put the ledger back as it was; if that is impossible, `discreet ledger restore --reason …` counts the "
+        "costs of lost entries as spent",
     )
 
 
@@ -112,54 +111,54 @@ def now() -> dt.datetime:
 
 
 class Ledger:
-    """The front door to a store of entries. What a key store (by default the user's own) remembers of it tells a ledger
-    that was rolled back."""
+    """A ledger in a store of entries. Rollbacks are detected by the entries that a key store (by default the user's)
+    has seen."""
 
     def __init__(self, store: Store, clock: Clock = now, keys: KeyStore | None = None) -> None:
         self.store, self.clock, self.keys = store, clock, keys or default_keys()
         self._nonce = ""
 
     def remembered_by(self, keys: KeyStore) -> Ledger:
-        """The same ledger, held against another key store's memory."""
+        """The same ledger, compared with the entries that another key store has seen."""
         return Ledger(self.store, self.clock, keys)
 
     def create(self, kind: LedgerKind, *, exist_ok: bool = False, nonce: str | None = None) -> None:
-        """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
+        """Begin a ledger. Its kind never changes: a real one takes no simulation, a simulation ledger no release."""
         genesis = Genesis(ledger=kind, nonce=nonce or fresh_nonce(), time=self.clock())
         if not self.store.create(link(1, "", genesis), private=kind == "simulation") and not exist_ok:
             raise LedgerError("already exists", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
-        """The entries as they are, for whoever looks at them."""
+        """The entries as they are, verified, but not compared with the key store."""
         return Chain(self.store.entries())
 
     def lost(self) -> tuple[Entry, ...]:
         """Entries that the key store has seen and the ledger lacks."""
         lost: tuple[Entry, ...] = ()
-        for _ in range(2):  # somebody may have written between two looks
+        for _ in range(2):  # another process may have written in between
             chain = self.chain()
-            if not (lost := Memory(self.keys, chain.nonce).lost(chain)):
+            if not (lost := LedgerMemory(self.keys, chain.nonce).lost(chain)):
                 break
         return lost
 
     def remember(self) -> Chain:
-        """The entries, before anything is done that they allow: none is missing, and the key store notes them all."""
-        with Memory.alone(self.keys, self.nonce) as memory:
+        """The entries, none of them missing; the key store has seen them all from now on."""
+        with LedgerMemory.locked(self.keys, self.nonce) as memory:
             memory.refuse_rollback(chain := self.chain(), self.store.place)
             memory.note(chain)
         return chain
 
     @property
     def nonce(self) -> str:
-        """What the key store knows the ledger by: another one in its place, even now, is refused."""
+        """Identifies the ledger in the key store: another ledger in its place, even now, is refused."""
         self._nonce = self._nonce or self.chain().nonce
         return self._nonce
 
     def verify(self, head: str | None = None) -> Chain:
-        """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
+        """Verify every hash; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
         chain = self.chain()
-        chain.releases()  # every commit and abandon must end something that was reserved
-        chain.derived()  # everything derived is of something kept
+        chain.releases()  # every commit and abandon must end a reservation
+        chain.derived()  # every derived release must have kept measurements as its source
         if lost := self.lost():
             raise rolled_back(lost, self.store.place)
         if head is not None and head not in {entry.hash for entry in chain.entries}:
@@ -171,11 +170,11 @@ class Ledger:
         return chain
 
     def who(self) -> str:
-        """Who is spending: the store's word for it."""
+        """The user who is spending, as the store knows them."""
         return self.store.who()
 
     def set_budget(self, budget: Budget) -> Entry:
-        """Replace an asset's budget. What was spent must be chargeable to it, or nothing could be spent any more."""
+        """Set or replace an asset's budget. Past costs must be chargeable to it, or no more could ever be spent."""
 
         def check(chain: Chain, budget: Budget) -> None:
             for spent in chain.spending(budget.asset):
@@ -184,7 +183,7 @@ class Ledger:
         return self._append(budget, check)
 
     def record(self, recorded: ExternalRelease) -> Entry:
-        """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""
+        """Enter a release made earlier or elsewhere. As a fact it may exceed the budget; then nothing is left of it."""
 
         def check(chain: Chain, recorded: ExternalRelease) -> None:
             chain.refuse_used(recorded.release)
@@ -194,20 +193,20 @@ class Ledger:
         return self._append(recorded, check)
 
     def reserve(self, reserve: Reserve, *, simulated: bool) -> Entry:
-        """Spend: one transaction against the budget. From here on only commit or abandon ends it."""
+        """Spend: one transaction against the budget. Only commit or abandon ends the reservation."""
 
         def check(chain: Chain, reserve: Reserve) -> None:
-            self.fits(chain, simulated=simulated)
+            self.refuse_other_kind(chain, simulated=simulated)
             chain.refuse_used(reserve.release)
             chain.balance(reserve.asset, reserve.time.date()).charge(reserve.guarantee)
 
         return self._append(reserve, check)
 
     def derive(self, derived: DerivedRelease, *, simulated: bool) -> Entry:
-        """Record post-processing: nothing is spent. Recording the same bytes again is no new entry."""
+        """Record post-processing at no cost. Recording the same bytes again adds no entry."""
 
         def decide(writer: Writer, chain: Chain) -> Entry:
-            self.fits(chain, simulated=simulated)
+            self.refuse_other_kind(chain, simulated=simulated)
             if derived.release in (known := chain.derived()):
                 before, entry = known[derived.release]
                 if before.model_copy(update={"time": derived.time}) != derived:
@@ -221,23 +220,24 @@ class Ledger:
                 raise LedgerError("the day has changed meanwhile, and files have its date", do="run it again")
             if not chain.kept(dated.of):
                 raise LedgerError(
-                    f"release {dated.of!r} has kept no measurements", do="only what was kept can be derived from"
+                    f"release {dated.of!r} has kept no measurements",
+                    do="derive from a release that has `keep_measurements`",
                 )
             return _add(writer, chain, dated)
 
         return self._write(decide)
 
     def commit(self, release: str, files: dict[str, str], manifest: str, kept: dict[str, str] | None = None) -> Entry:
-        """Fix the bytes of a reserved release and the digest of its manifest. The same again is no new entry."""
-        made = Commit(release=release, files=files, manifest=manifest, kept=kept or {})
+        """Fix the bytes of a reserved release and the digest of its manifest. Repeating it adds no entry."""
+        commit = Commit(release=release, files=files, manifest=manifest, kept=kept or {})
 
         def decide(writer: Writer, chain: Chain) -> Entry:
             state = chain.open_release(release)
             if state.commit is not None and state.committed_at is not None:
-                if state.commit != made:
+                if state.commit != commit:
                     raise LedgerError(f"release {release!r} was committed with other bytes", do="do not publish these")
                 return state.committed_at
-            return _add(writer, chain, made)
+            return _add(writer, chain, commit)
 
         return self._write(decide)
 
@@ -252,22 +252,22 @@ class Ledger:
         return self._append(Abandon(release=release, reason=reason, who=self.who(), time=self.clock()), check)
 
     def restore(self, reason: str) -> tuple[Restoration, tuple[Entry, ...]]:
-        """Go on from an older copy: what it lacks is entered again as it was; or, if it has other entries instead, what
-        they cost stays spent. Returns what was recorded, and the entries that are gone."""
+        """Continue from an older copy: entries that it lacks are entered again as they were; or, if it has other
+        entries instead, their costs stay spent. Returns the restoration, and the entries that are gone."""
         gone: tuple[Entry, ...] = ()
 
         def decide(writer: Writer, chain: Chain) -> Entry:
             nonlocal gone
-            lost = Memory(self.keys, chain.nonce).lost(chain)
+            lost = LedgerMemory(self.keys, chain.nonce).lost(chain)
             if not lost:
                 raise LedgerError(
                     "lacks nothing that this key store has seen",
                     where=f"ledger {self.store.place}",
-                    do="go on as usual; what only others have seen is entered with `discreet ledger record`",
+                    do="continue as usual; enter costs that only others have seen with `discreet ledger record`",
                 )
             again = lost[0].previous == chain.head and all(
                 getattr(entry.event, "who", self.who()) == self.who() for entry in lost
-            )  # a shared ledger takes no entry in another's name
+            )  # a shared ledger takes no entry in another user's name
             for entry in lost if again else ():
                 writer.append(entry)
             gone = () if again else lost
@@ -286,8 +286,8 @@ class Ledger:
             raise LedgerError("was restored without an entry", where=f"ledger {self.store.place}")
         return event, gone
 
-    def fits(self, chain: Chain, *, simulated: bool) -> None:
-        """A simulation belongs into a simulation ledger, a release into a real one."""
+    def refuse_other_kind(self, chain: Chain, *, simulated: bool) -> None:
+        """Refuse a simulation in a real ledger, and a real release in a simulation ledger."""
         if simulated != (chain.kind == "simulation"):
             one, other = ("simulation", "real releases") if simulated else ("real release", "simulations")
             raise LedgerError(
@@ -305,10 +305,10 @@ class Ledger:
         return self._write(decide)
 
     def _write(self, decide: Callable[[Writer, Chain], Entry], *, restoring: bool = False) -> Entry:
-        """One transaction, and the key store's note of it. If the store broke off in its last instant, the next
-        transaction tells what became of it."""
+        """One transaction, then the key store stores it as seen. If the commit itself failed, the next transaction
+        tells whether the entry was written."""
         entry: Entry | None = None
-        with Memory.alone(self.keys, self.nonce) as memory:
+        with LedgerMemory.locked(self.keys, self.nonce) as memory:
             try:
                 with self.store.transaction() as writer:
                     chain = Chain(writer.entries())
@@ -318,7 +318,7 @@ class Ledger:
                     chain = Chain(writer.entries())
             except UnconfirmedWrite as error:
                 try:
-                    with self.store.transaction() as writer:  # whoever was writing has ended, one way or the other
+                    with self.store.transaction() as writer:  # the transaction in doubt has ended, one way or the other
                         chain = Chain(writer.entries())
                 except LedgerError:
                     raise error from None
@@ -333,7 +333,7 @@ class Ledger:
 
 
 def _spent(event: Event) -> tuple[LostEntry, ...]:
-    """What an entry has spent."""
+    """The costs of an entry."""
     if isinstance(event, Restoration):
         return event.lost
     if not isinstance(event, Reserve | ExternalRelease):
@@ -343,17 +343,17 @@ def _spent(event: Event) -> tuple[LostEntry, ...]:
 
 
 def _in_order(event: Dated, latest: dt.datetime) -> Dated:
-    """Machines' clocks differ a little, and a writer may have waited for another one: a small step back is none."""
+    """The event, not before the latest entry: clocks differ a little, and a writer may have waited for another one."""
     return event.model_copy(update={"time": latest}) if latest - TOLERANCE <= event.time < latest else event
 
 
 def _add(writer: Writer, chain: Chain, event: Event) -> Entry:
     entry = link(len(chain.entries) + 1, chain.head, event)
-    _ = entry.event  # what could not be read again must not be written
+    _ = entry.event  # an event that could not be read again must not be written
     if (time := getattr(event, "time", None)) is not None and time < chain.latest():
         raise LedgerError(
             f"the clock ({time}) is behind the ledger's last entry ({chain.latest()})",
-            do="set the clock right: periods are told apart by it",
+            do="correct the clock: budget periods depend on it",
         )
     writer.append(entry)
     return entry

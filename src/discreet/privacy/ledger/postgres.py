@@ -41,7 +41,7 @@ _URL = {"keepalives_idle": "20", "keepalives_interval": "10", "keepalives_count"
 _SESSION = {"tcp_keepalives_idle": "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
 
 
-class _Found(NamedTuple):
+class _LedgerTable(NamedTuple):
     """The table of entries, as this user sees it."""
 
     schema: str
@@ -50,14 +50,14 @@ class _Found(NamedTuple):
 
 
 class _Session:
-    """One connection, and how to ask on it. Results are fetched whole: the driver reports errors only then."""
+    """One connection. Results are fetched as a whole: the driver reports errors only then."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.schemas: list[str] = []
 
-    def settle(self) -> None:
-        """From here on names mean what the server means by them: others may own functions and operators in the path."""
+    def pin_search_path(self) -> None:
+        """Resolve names in pg_catalog alone: others may own functions and operators in the search path."""
         ((schemas,),) = self.ask("SELECT pg_catalog.to_json(pg_catalog.current_schemas(false))::pg_catalog.text")
         self.schemas = json.loads(schemas)
         self.do("SET search_path = pg_catalog, pg_temp")
@@ -72,16 +72,16 @@ class _Session:
             cursor.execute(sql, values or None)
 
     def settings(self, values: dict[str, str], *, local: bool) -> None:
-        """For this transaction or session; one that this version of the server does not have is left out."""
+        """Settings of this transaction or session; those that this server version lacks are left out."""
         pairs = ", ".join(f"('{name}', '{value}')" for name, value in values.items())
         self.ask(
             f"SELECT set_config(name, value, {local}) FROM (VALUES {pairs}) AS wanted (name, value) "  # noqa: S608
             "WHERE name IN (SELECT name FROM pg_settings)"
         )
 
-    def find(self) -> _Found | None:
+    def find(self) -> _LedgerTable | None:
         """The ledger in the first schema of the path that has one."""
-        tables = {row[0]: _Found(*row) for row in self.ask(_FIND)}
+        tables = {row[0]: _LedgerTable(*row) for row in self.ask(_FIND)}
         return next((tables[schema] for schema in self.schemas if schema in tables), None)
 
 
@@ -113,7 +113,7 @@ class PostgresStore:
         return self.url
 
     def who(self) -> str:
-        """The server's word for who is spending."""
+        """The user who is spending, by the server's `session_user`."""
         return self._who
 
     @cached_property
@@ -126,7 +126,7 @@ class PostgresStore:
             return session.find() is not None
 
     def create(self, first: Entry, *, private: bool) -> bool:  # noqa: ARG002 - the database's owner says who may read
-        """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
+        """Begin with this entry, in one transaction; false if a ledger exists already."""
         with self._transaction("READ WRITE") as session:
             ((encoding,),) = session.ask("SELECT current_setting('server_encoding')")
             schema = session.schemas[0] if session.schemas else None
@@ -152,22 +152,22 @@ class PostgresStore:
     @contextmanager
     def transaction(self) -> Iterator[Writer]:
         with self._transaction("READ WRITE") as session:
-            found = self._ledger(session)
-            if not found.guarded:
+            table = self._ledger(session)
+            if not table.guarded:
                 raise LedgerError(
-                    "its guard is switched off: anybody could write anything",
+                    "its guard is switched off: entries could be changed unnoticed",
                     where=self._where,
                     do=f"have its owner ask why, verify it, and ALTER TABLE {TABLE} ENABLE TRIGGER ALL",
                 )
-            self._lock(session, found.schema)
-            yield _PostgresWriter(session, found.schema)
+            self._lock(session, table.schema)
+            yield _PostgresWriter(session, table.schema)
             self._commit(session)
 
     @contextmanager
-    def alone(self, name: str) -> Iterator[bool]:
-        """Hold a name on a connection of its own: it is free again when we end, however we end."""
+    def lock(self, name: str) -> Iterator[bool]:
+        """Lock a name on a connection of its own: it is released when this process ends, however it ends."""
         with self._connection(autocommit=True) as session:
-            session.settle()
+            session.pin_search_path()
             session.settings({**_SESSION, "idle_session_timeout": "0"}, local=False)
             ((free,),) = session.ask("SELECT pg_try_advisory_lock($1)", _key("release", name))
             yield bool(free)
@@ -176,18 +176,18 @@ class PostgresStore:
     def _where(self) -> str:
         return f"ledger {self.place}"
 
-    def _ledger(self, session: _Session) -> _Found:
-        found = session.find()
-        if found is None:
+    def _ledger(self, session: _Session) -> _LedgerTable:
+        table = session.find()
+        if table is None:
             raise missing(self.place)
-        if not found.is_ledger:
+        if not table.is_ledger:
             raise LedgerError(
                 f"is no ledger: its table {TABLE} is another one", where=self._where, do="name another schema"
             )
-        return found
+        return table
 
     def _lock(self, session: _Session, schema: str) -> None:
-        """Wait for the ledger's lock. The statements after this one see all that was written before."""
+        """Wait for the ledger's lock. Later statements see everything that was written before."""
         session.ask("SELECT pg_advisory_xact_lock($1) IS NULL", _key("ledger", schema))
 
     def _commit(self, session: _Session) -> None:
@@ -198,10 +198,10 @@ class PostgresStore:
 
     @contextmanager
     def _transaction(self, access: str = "READ ONLY") -> Iterator[_Session]:
-        """A transaction that ends without a trace unless it is committed."""
+        """A transaction that is rolled back unless it is committed."""
         with self._connection(autocommit=False) as session:
             session.do(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED {access}")
-            session.settle()
+            session.pin_search_path()
             settings = {
                 "lock_timeout": f"{max(1, math.ceil(self.wait * 1000))}ms",
                 "synchronous_commit": "on",
@@ -244,7 +244,7 @@ class PostgresStore:
 
 
 def _beginning(schema: str) -> list[str]:
-    """The statements that begin a ledger: its table, and the guard of it."""
+    """The statements that create a ledger: its table, and the guard of it."""
     text = Path(__file__).with_name("postgres_guard.sql").read_text(encoding="utf-8")
     codes = {"append_only": APPEND_ONLY, "forged": FORGED, "not_linked": NOT_LINKED, "not_owner": NOT_OWNER}
     names = {"table": f"{_quoted(schema)}.{TABLE}", "guard": f"{_quoted(schema)}.{GUARD}"}
@@ -252,18 +252,18 @@ def _beginning(schema: str) -> list[str]:
 
 
 def _entry(number: int, previous: str, body: str, digest: str, written_by: str) -> Entry:
-    """An entry whose body names somebody else than the server did was not written through the guard."""
+    """An entry whose body names another user than the server recorded was not written through the guard."""
     try:
         who = json.loads(body).get("who", written_by)
     except (ValueError, AttributeError, RecursionError):
-        who = written_by  # no event at all: the chain will say so
+        who = written_by  # not an event: parsing the chain will say so
     if who != written_by:
         raise broken(number, f"names {who!r}, but was written by {written_by!r}")
     return Entry(number=number, previous=previous, body=body, hash=digest)
 
 
 def _key(kind: str, name: str) -> int:
-    """A name as PostgreSQL's locks want it: 64 bits."""
+    """The 64-bit key of a PostgreSQL advisory lock, from a name."""
     return int.from_bytes(hashlib.sha256(f"discreet {kind}\n{name}".encode()).digest()[:8], "big", signed=True)
 
 

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server refuses, in our words. Its own message is looked at, never passed on."""
+"""Errors of a PostgreSQL server as messages of our own. The server's text is matched, never passed on."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _REFUSED = {
     NOT_LINKED: ("an entry must continue the chain", "write through discreet"),
     "42501": ("this user lacks the right to read or write it", _GRANT),
     "42P01": ("does not exist", "begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`"),
-    "42P07": ("another table or function stands in its place", "name another schema"),
-    "42723": ("another table or function stands in its place", "name another schema"),
-    "25006": ("its server takes no writing (a standby?)", "name the primary server"),
-    "53100": ("the server's disk is full", "have room made"),
+    "42P07": ("another table or function has its name", "name another schema"),
+    "42723": ("another table or function has its name", "name another schema"),
+    "25006": ("its server is read-only (a standby?)", "name the primary server"),
+    "53100": ("the server's disk is full", "have disk space freed"),
 }
 _LOST = ("08", "57")  # connection exceptions, and interventions of an operator
 
-# A connection that fails has no SQLSTATE, only words; where they are in another language the last line is told.
+# A failed connection has no SQLSTATE, only a message; in another language the last, general error applies.
 _UNREACHABLE = (
     (r'database ".*" does not exist', "its database does not exist", "check its name, or have it created"),
     (
@@ -37,7 +37,7 @@ _UNREACHABLE = (
         "the server cannot be reached",
         "check host and port, and that it runs",
     ),
-    (r"SSL|certificate", "no connection as safe as `sslmode` asks for", "check sslmode, sslrootcert and the server"),
+    (r"SSL|certificate", "no connection as secure as `sslmode` requires", "check sslmode, sslrootcert and the server"),
     (r"too many|remaining connection slots", "the server has no connection left", "try again later"),
     (
         r"invalid (URI|percent|integer|port|connection|\w+ value)|missing|unrecognized|unexpected character",
@@ -48,7 +48,7 @@ _UNREACHABLE = (
 
 
 def unreachable(message: str, where: str) -> LedgerError:
-    """Why no connection came about."""
+    """Why no connection could be made."""
     for pattern, what, do in _UNREACHABLE:
         if re.search(pattern, message):
             return LedgerUnavailable(what, where=where, do=do)

@@ -1,4 +1,4 @@
-"""The chain of entries, how they are linked, and what follows from it: releases, names, what has been spent."""
+"""The hash chain of a ledger's entries, and the state that follows from it: releases, names, spent budgets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from discreet.privacy.ledger.events import (
 
 @dataclass(frozen=True)
 class ReleaseState:
-    """One release as the ledger sees it."""
+    """The state of one release."""
 
     reserve: Reserve
     reserved_at: Entry
@@ -46,7 +46,7 @@ class ReleaseState:
 
 @dataclass(frozen=True)
 class Balance:
-    """A budget and what has been charged to it."""
+    """A privacy budget and the costs charged to it."""
 
     budget: Budget
     charged: tuple[Guarantee, ...]
@@ -68,26 +68,26 @@ class Balance:
         return self.budget.delta - self.delta
 
     def left(self) -> str:
-        """What is left, in words; outside releases may have taken more than there was."""
+        """What is left, as text; external releases may have exceeded the budget."""
         over = -self.epsilon_left
         return f"left 0 (overspent by {format_exact(over)})" if over > 0 else f"left {format_exact(self.epsilon_left)}"
 
     def charge(self, cost: Guarantee) -> Balance:
-        """The balance after one more release, or a refusal that says what was asked, spent and left."""
-        asked = cost.for_budget(self.budget.unit, self.budget.neighbours)
-        if asked.epsilon > self.epsilon_left or asked.delta > self.delta_left:
-            parts = [("epsilon", asked.epsilon, self.epsilon, self.epsilon_left)]
-            if asked.delta or self.budget.delta:
-                parts.append(("delta", asked.delta, self.delta, self.delta_left))
+        """The balance after one more release; refused, with what is asked, spent and left, if it exceeds the budget."""
+        charged = cost.for_budget(self.budget.unit, self.budget.neighbours)
+        if charged.epsilon > self.epsilon_left or charged.delta > self.delta_left:
+            parts = [("epsilon", charged.epsilon, self.epsilon, self.epsilon_left)]
+            if charged.delta or self.budget.delta:
+                parts.append(("delta", charged.delta, self.delta, self.delta_left))
             text = "; ".join(
                 f"{n}: asked {format_exact(a)}, spent {format_exact(s)}, left {format_exact(max(x, Fraction(0)))}"
                 for n, a, s, x in parts
             )
             raise BudgetExceeded(
                 f"the budget of asset {self.budget.asset!r} does not cover this release ({text})",
-                do="ask for less, or have the budget raised with `discreet ledger budget`",
+                do="declare a smaller epsilon, or have the budget raised with `discreet ledger budget`",
             )
-        return Balance(self.budget, (*self.charged, asked))
+        return Balance(self.budget, (*self.charged, charged))
 
 
 def link(number: int, previous: str, event: Event) -> Entry:
@@ -101,19 +101,19 @@ def entry_hash(number: int, previous: str, body: str) -> str:
 
 
 def _linked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries, if each has its number, the hash of its content, and the one before it in front."""
-    found, previous = tuple(entries), ""
-    for place, entry in enumerate(found, start=1):
+    """The entries, if each has its number, the hash of its body, and the hash of the entry before it."""
+    chain, previous = tuple(entries), ""
+    for place, entry in enumerate(chain, start=1):
         if entry.number != place:
-            raise broken(place, f"is missing (entry {entry.number} stands in its place)")
+            raise broken(place, f"is missing (entry {entry.number} is in its place)")
         if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
             raise broken(place, "was changed after it was written: its hash does not fit")
         previous = entry.hash
-    return found
+    return chain
 
 
 class Chain:
-    """All entries, checked: numbers, hashes and kinds. Built anew for every decision."""
+    """All entries, with their numbers, hashes and kinds verified. Built anew for every decision."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = _linked(entries)
@@ -136,7 +136,7 @@ class Chain:
         return first.nonce if isinstance(first, Genesis) else ""
 
     def latest(self) -> dt.datetime:
-        """The last time that an entry states."""
+        """The latest time of any entry."""
         return max(event.time for event in self.events if not isinstance(event, Commit))
 
     def releases(self) -> dict[str, ReleaseState]:
@@ -144,7 +144,7 @@ class Chain:
         for entry, event in zip(self.entries, self.events, strict=True):
             if isinstance(event, Reserve):
                 if event.release in states:
-                    raise broken(entry.number, f"reserves a second time what was reserved: {event.release!r}")
+                    raise broken(entry.number, f"reserves release {event.release!r} a second time")
                 states[event.release] = ReleaseState(event, entry)
             elif isinstance(event, Commit | Abandon):
                 old = states.get(event.release)
@@ -158,7 +158,7 @@ class Chain:
         return states
 
     def open_release(self, release: str) -> ReleaseState:
-        """A release that has been reserved and not abandoned, or a refusal."""
+        """A release that has been reserved and not abandoned; anything else is refused."""
         state = self.releases().get(release)
         if state is None and release in self.derived():
             raise LedgerError(f"release {release!r} was derived: nothing was reserved for it", do="leave it as it is")
@@ -169,7 +169,7 @@ class Chain:
         return state
 
     def refuse_used(self, release: str) -> None:
-        """A name is used once: running a release again is another release, with another cost."""
+        """Refuse a name that was used: running a release again is another release, with another cost."""
         if release not in self.names():
             return
         state = self.releases().get(release)
@@ -188,24 +188,24 @@ class Chain:
         return own | {spent.release for spent in self._lost()}
 
     def derived(self) -> dict[str, tuple[DerivedRelease, Entry]]:
-        """What was made of earlier releases' measurements; an entry that says so of anything else is refused."""
-        kept: dict[str, str] = {}  # releases that have kept something so far, and their assets
+        """Releases derived from measurements of earlier ones; a derivation from anything else is refused."""
+        kept: dict[str, str] = {}  # releases that have kept measurements so far → their assets
         assets: dict[str, str] = {}
-        found: dict[str, tuple[DerivedRelease, Entry]] = {}
+        derived: dict[str, tuple[DerivedRelease, Entry]] = {}
         for entry, event in zip(self.entries, self.events, strict=True):
             if isinstance(event, Reserve):
                 assets[event.release] = event.asset
             elif isinstance(event, Commit) and event.kept:
                 kept[event.release] = assets.get(event.release, "")
             elif isinstance(event, DerivedRelease):
-                if kept.get(event.of) != event.asset or event.release in found or event.release in assets:
+                if kept.get(event.of) != event.asset or event.release in derived or event.release in assets:
                     raise broken(entry.number, f"derives {event.release!r} from what was not kept, or a second time")
-                found[event.release] = (event, entry)
+                derived[event.release] = (event, entry)
                 kept |= {event.release: event.asset} if event.kept else {}
-        return found
+        return derived
 
     def origin(self, release: str) -> ReleaseState:
-        """The release whose noise a release's numbers have: itself, or what it was derived from, step by step."""
+        """The release that drew the noise of a release's numbers: itself, or the first one it was derived from."""
         derived, seen = self.derived(), set[str]()
         while release in derived and release not in seen:
             seen.add(release)
@@ -213,7 +213,7 @@ class Chain:
         return self.open_release(release)
 
     def kept(self, release: str) -> dict[str, str]:
-        """The measurements that a committed or derived release has kept: file name → SHA-256."""
+        """The kept measurements of a committed or derived release: file name → SHA-256."""
         if release in (derived := self.derived()):
             return derived[release][0].kept
         commit = self.open_release(release).commit
@@ -224,7 +224,7 @@ class Chain:
         return commit.kept
 
     def balance(self, asset: str, day: dt.date) -> Balance:
-        """The budget in force and everything charged to it: reserved, committed, abandoned and recorded alike."""
+        """The budget in force and all costs charged to it: reserved, committed, abandoned and recorded alike."""
         budgets = [e for e in self.events if isinstance(e, Budget) and e.asset == asset]
         current = [b for b in budgets if b.in_force(day)]
         if not current:
@@ -242,7 +242,7 @@ class Chain:
         return Balance(budget, tuple(spent))
 
     def spending(self, asset: str) -> list[Reserve | ExternalRelease | LostEntry]:
-        """Everything ever spent on an asset, in this ledger or in what it has lost."""
+        """All costs ever spent on an asset, in this ledger or in entries that it has lost."""
         own = [e for e in self.events if isinstance(e, Reserve | ExternalRelease) and e.asset == asset]
         return [*own, *(spent for spent in self._lost() if spent.asset == asset)]
 
@@ -250,6 +250,6 @@ class Chain:
         return [spent for e in self.events if isinstance(e, Restoration) for spent in e.lost]
 
     def lifetime(self, asset: str, who: str | None = None) -> Guarantee | None:
-        """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""
+        """The total ever spent on an asset (by one user), in all periods: privacy loss does not expire."""
         spent = [event.guarantee for event in self.spending(asset) if who in (None, event.who)]
         return compose(spent) if spent else None

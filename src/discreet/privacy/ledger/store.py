@@ -1,4 +1,4 @@
-"""Where a ledger's entries lie: an append-only list with one writer at a time. SQLite, or PostgreSQL for teams."""
+"""Stores of a ledger's entries: an append-only list with one writer at a time, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _SCHEMA = (
 
 
 class Writer(Protocol):
-    """What a transaction can do: see everything, add at the end."""
+    """A write transaction: read all entries, append one."""
 
     def entries(self) -> list[Entry]: ...
     def append(self, entry: Entry) -> None: ...
 
 
 class Store(Protocol):
-    """A durable list of entries. `transaction` is exclusive: nobody else reserves meanwhile."""
+    """A durable list of entries. `transaction` is exclusive: no other process reserves meanwhile."""
 
     @property
     def place(self) -> str: ...
@@ -52,8 +52,8 @@ class Store(Protocol):
     def entries(self) -> list[Entry]: ...
     @contextmanager
     def transaction(self) -> Iterator[Writer]: ...
-    def alone(self, name: str) -> AbstractContextManager[bool]:
-        """Hold a name against everybody who uses this store; whether it was free."""
+    def lock(self, name: str) -> AbstractContextManager[bool]:
+        """Lock a name among all users of this store; gives whether it was free."""
 
 
 def open_store(place: str | Path, base: Path = Path()) -> Store:
@@ -73,7 +73,7 @@ def open_store(place: str | Path, base: Path = Path()) -> Store:
 
 
 def whoami() -> str:
-    """The operating system's word for who is spending."""
+    """The operating system's user name."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name, as containers have
@@ -100,7 +100,7 @@ def uncertain(place: str, why: str) -> UnconfirmedWrite:
     return UnconfirmedWrite(
         f"{why} while an entry was written: it may be there or not",
         where=f"ledger {place}",
-        do="`discreet ledger show` tells; a release that is reserved is completed by `discreet resume`",
+        do="see `discreet ledger show`; a reserved release is completed by `discreet resume`",
     )
 
 
@@ -113,12 +113,12 @@ class _SQLiteWriter:
         return [_entry(place, row) for place, row in enumerate(rows, start=1)]
 
     def append(self, entry: Entry) -> None:
-        there = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-        if not there.issuperset(_SCHEMA):
+        schema = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if not schema.issuperset(_SCHEMA):
             raise LedgerError(
-                "its guard was taken away: anybody could write anything",
+                "its triggers were removed: entries could be changed unnoticed",
                 where="ledger",
-                do="find out by whom, and verify it against every published manifest",
+                do="find out by whom, and verify the ledger against every published manifest",
             )
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?)", (entry.number, entry.previous, entry.body, entry.hash)
@@ -126,7 +126,7 @@ class _SQLiteWriter:
 
 
 def _entry(place: int, row: tuple[Any, ...]) -> Entry:
-    """SQLite stores any type in any column: a field of another one was not written by us."""
+    """SQLite stores any type in any column: a field of another type was not written by discreet."""
     if [type(field) for field in row] != [int, str, str, str]:
         raise broken(place, "was changed after it was written: a field is of another type")
     number, previous, body, digest = row
@@ -134,7 +134,7 @@ def _entry(place: int, row: tuple[Any, ...]) -> Entry:
 
 
 class SQLiteStore:
-    """One file; every transaction takes the write lock before it reads and is on disk before it returns."""
+    """One SQLite file; every transaction takes the write lock before it reads and is on disk before it returns."""
 
     def __init__(self, path: Path, wait: float = WAIT_SECONDS) -> None:
         self.path, self.wait = path, wait
@@ -147,11 +147,11 @@ class SQLiteStore:
         return whoami()
 
     def exists(self) -> bool:
-        return self.path.exists() and self.path.stat().st_size > 0  # an interrupted beginning leaves an empty file
+        return self.path.exists() and self.path.stat().st_size > 0  # an interrupted `create` leaves an empty file
 
     def create(self, first: Entry, *, private: bool) -> bool:
-        """Begin with this entry, in one transaction; whether it did, or somebody had begun before. SQLite gives what it
-        writes beside the file the file's own permissions."""
+        """Begin with this entry, in one transaction; false if a ledger exists already. SQLite gives its journal the
+        permissions of the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if private and not self.exists():
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -193,11 +193,11 @@ class SQLiteStore:
                 # The last steps remove the journal and sync the folder: the entry may be there in spite of the error.
                 raise uncertain(self.place, f"the disk failed ({error})") from None
 
-    def alone(self, name: str) -> AbstractContextManager[bool]:
-        """A lock beside the file: for that is what all who use it have in common."""
+    def lock(self, name: str) -> AbstractContextManager[bool]:
+        """A lock file beside the ledger, which all of its users share."""
         path = Path(os.path.realpath(self.path))
         tag = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return filelock.held(path.with_name(f".discreet-{tag}.lock"))
+        return filelock.try_lock(path.with_name(f".discreet-{tag}.lock"))
 
     @contextmanager
     def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -211,7 +211,7 @@ class SQLiteStore:
                 raise locked(self.place, self.wait) from None
             if "full" in str(error):
                 raise LedgerUnavailable(
-                    "its disk is full", where=f"ledger {self.place}", do="make room and try again"
+                    "its disk is full", where=f"ledger {self.place}", do="free disk space and try again"
                 ) from None
             raise LedgerError(
                 f"cannot be used ({error})", where=f"ledger {self.place}", do="check that it is a ledger and readable"

@@ -1,1 +1,1 @@
-"""What is compared with and has no guarantee, or another one: noise infusion, zCDP for records."""
+"""Comparators without a guarantee, or with a different one: noise infusion, per-record zCDP."""

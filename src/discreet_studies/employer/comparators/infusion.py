@@ -1,7 +1,8 @@
-"""Input noise infusion, today's protection of such tables (003, §5.1): a comparator, and the target of attacks.
+"""Input noise infusion (Haney et al. 2017, §5.1), the protection in use before: a comparator, and the target of
+attacks.
 
-Every establishment has a permanent secret factor f_w, bounded away from 1; h*(w, c) = f_w·h(w, c) is summed. Small
-true counts are replaced by a draw, zeros stay. The shape of the factors' distribution follows Abowd, Stephens & Vilhuber (2006).
+Every establishment has a permanent secret factor f_w, bounded away from 1; h*(w, c) = f_w·h(w, c) is summed. Small true
+counts are replaced by a random draw, zeros stay. The factors' distribution follows Abowd, Stephens & Vilhuber (2006).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from discreet_studies.streams import simulation_stream
 
 Shape = Literal["ramp", "uniform"]
 
-LIMIT = Fraction(5, 2)  # 003, §5.1
+LIMIT = Fraction(5, 2)  # §5.1
 UNIT = 2.0**-53  # a word's upper 53 bits, as a fraction of 1
 NO_GUARANTEE: Final = (
     "Noise infusion limits no inference. It has no epsilon and no formal guarantee: ratios of published counts are "
@@ -31,15 +32,15 @@ NO_GUARANTEE: Final = (
 
 
 @dataclass(frozen=True)
-class Infused:
-    """Infused counts (cells, worker cells), as the paper has them: not rounded. `small` marks those replaced."""
+class InfusedCounts:
+    """Infused counts (cells, worker cells), not rounded, as in the paper. `small` marks the replaced ones."""
 
     values: Floats
     truth: Int64s
     small: NDArray[np.bool_]
 
     def rounded(self) -> Int64s:
-        """Whole numbers, as a table shows them."""
+        """Rounded to integers, as in a table."""
         return np.floor(self.values + 0.5).astype(np.int64)
 
 
@@ -62,12 +63,13 @@ class Infusion:
         if not self.s < self.t < 1:
             raise ParameterError("s and t out of order, or a factor of 0", where="s, t", do="give 0 < s < t < 1")
         if self.limit < 1:
-            raise ParameterError("no integer from 1 to the limit", where="limit", do="the paper has 2.5")
+            raise ParameterError("the limit is below 1", where="limit", do="the paper has 2.5")
         if self.shape not in get_args(Shape):
             raise ParameterError("not a shape of factors", where="shape", do="give ramp or uniform")
 
     def factors(self, key: ReleaseKey, first: int, n: int) -> Floats:
-        """f_w of establishments first … first+n−1: of their numbers and the key alone, in every table and year."""
+        """f_w of establishments first … first+n−1; depends on their numbers and the key alone, in every table and
+        year."""
         u, up = _uniforms(simulation_stream(key, "every table", b"infusion", "factors"), first, n)
         s, t = float(self.s), float(self.t)
         # P(z > v) = ((t−v)/(t−s))² for the ramp.
@@ -76,9 +78,9 @@ class Infusion:
 
     def publish(
         self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str, beside: tuple[int, ...] = ()
-    ) -> Infused:
-        """The table of establishments 0, 1, … with `workers` (n, worker cells) in `cell`. `beside` are numbers of small
-        counts 1, 2, … in the rest of the table, if this is a part of one."""
+    ) -> InfusedCounts:
+        """The table of establishments 0, 1, … with `workers` (n, worker cells) in `cell`. `beside` are the numbers of
+        small counts 1, 2, … in the rest of the table, if this is a part of one."""
         _check(workers, cell, cells)
         factors = self.factors(key, 0, len(workers))
         truth = sums(workers, cell, cells)
@@ -87,11 +89,11 @@ class Infusion:
         values[truth == 0] = 0
         stream = simulation_stream(key, table, b"infusion", "small counts")
         values[small] = self._predictive(truth, small, beside, stream)
-        return Infused(values, truth, small)
+        return InfusedCounts(values, truth, small)
 
     def _predictive(self, truth: Int64s, small: NDArray[np.bool_], beside: tuple[int, ...], stream: Stream) -> Floats:
-        """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive of a multinomial distribution of small counts
-        under a uniform prior, n_k the table's true counts of k. So the draws' distribution is itself made of the data."""
+        """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive distribution of small counts under a
+        uniform prior, where n_k is the table's number of true counts k. This distribution depends on the data."""
         highest = int(self.limit)
         seen = np.bincount(truth[small], minlength=highest + 1)[1 : highest + 1] + 1
         seen[: len(beside)] += np.array(beside[:highest], np.int64)
@@ -107,8 +109,8 @@ def mean_abs(method: Infusion, workers: Int64s, cell: Int64s, cells: int, keys: 
         raise ParameterError("no keys", where="keys", do="give simulation keys")
     total = np.zeros((cells, workers.shape[1]))
     for key in keys:
-        made = method.publish(workers, cell, cells, key, table)
-        total += np.abs(made.values - made.truth)
+        infused = method.publish(workers, cell, cells, key, table)
+        total += np.abs(infused.values - infused.truth)
     return total / len(keys)
 
 
@@ -118,7 +120,7 @@ def sums(workers: Int64s, cell: Int64s, cells: int) -> Int64s:
 
 
 def _uniforms(stream: Stream, first: int, n: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """A number in (0, 1) and a fair coin for each of n cells."""
+    """A uniform number in (0, 1) and a fair coin for each of n cells."""
     u, coin, start = np.empty(n), np.empty(n, np.bool_), 0
     for words in stream.words(first, n):
         part = slice(start, start + len(words))
@@ -130,6 +132,10 @@ def _uniforms(stream: Stream, first: int, n: int) -> tuple[Floats, NDArray[np.bo
 
 def _check(workers: Int64s, cell: Int64s, cells: int) -> None:
     if workers.dtype != np.int64 or workers.ndim != 2 or cell.dtype != np.int64 or cell.shape != workers.shape[:1]:
-        raise ParameterError("no int64 counts with a cell each", where="workers", do="give (n, worker cells) and (n,)")
+        raise ParameterError(
+            "workers and cell are not int64 arrays of matching length",
+            where="workers",
+            do="give (n, worker cells) and (n,)",
+        )
     if workers.size and (int(workers.min()) < 0 or int(cell.min()) < 0 or int(cell.max()) >= cells):
         raise ParameterError("a negative count, or a cell outside the table", where="workers", do="number cells from 0")

@@ -1,4 +1,4 @@
-"""Infused counts as files that nobody can take for a release: the name of each says so, and the manifest refuses."""
+"""Infused counts as files that cannot be mistaken for a release: file names and the manifest say so."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from discreet.formats import COMPARATOR
 from discreet.formatting import guarded_table
 from discreet.privacy.exact import format_exact
 from discreet.publish.manifest import FILE
-from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, Infused, Infusion
+from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, InfusedCounts, Infusion
 
 SUFFIX = "NOT-PROTECTED"
 NOTICE = (
-    "COMPARATOR, NOT PROTECTED: it must not be published. It imitates noise infusion in order to measure errors and "
-    "to be attacked. The parameters are ours; those of an agency are secret and may differ."
+    "COMPARATOR, NOT PROTECTED: it must not be published. It simulates noise infusion to measure its errors and "
+    "to test attacks. The parameters are ours; those of an agency are secret and may differ."
 )
 
 
@@ -31,15 +31,19 @@ def write_comparator(
     table: str,
     labels: Mapping[str, pa.Array],
     measures: tuple[str, ...],
-    infused: Infused,
+    infused: InfusedCounts,
     method: Infusion,
 ) -> list[Path]:
-    """`labels` (one value a cell each) and the infused counts of `measures`, as CSV and Parquet in a new folder."""
+    """Write `labels` (one value per cell) and the infused counts of `measures` as CSV and Parquet into a new folder."""
     rows, columns = infused.values.shape
     if len(measures) != columns or any(len(values) != rows for values in labels.values()):
-        raise PublishError("labels and counts differ in length", where=f"table {table}", do="give one label a cell")
+        raise PublishError("labels and counts differ in length", where=f"table {table}", do="give one label per cell")
     if set(labels) & set(measures) or not table.isprintable() or "/" in table:
-        raise PublishError("names that no file can have", where=f"table {table}", do="choose distinct plain names")
+        raise PublishError(
+            "names that cannot be used as column or file names",
+            where=f"table {table}",
+            do="choose distinct plain names",
+        )
     if folder.exists():
         raise PublishError("already exists", where=str(folder), do="name a folder that does not exist yet")
     counts = infused.rounded()
@@ -50,13 +54,13 @@ def write_comparator(
     pcsv.write_csv(guarded_table(data), as_csv)
     pq.write_table(data, as_parquet)
     files = {name: file.getvalue() for name, file in parts.items()}
-    said = {
+    manifest = {
         "format": COMPARATOR,
         "notice": NOTICE,
         "guarantee": None,
         "guarantee_in_words": NO_GUARANTEE,
         "table": table,
-        "method": "input noise infusion (003, section 5.1)",
+        "method": "input noise infusion (Haney et al. 2017, section 5.1)",
         "parameters": {
             "s": format_exact(method.s),
             "t": format_exact(method.t),
@@ -67,7 +71,7 @@ def write_comparator(
         "simulation": True,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    files[FILE] = (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    files[FILE] = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     folder.mkdir(parents=True, mode=0o700)
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -1,8 +1,8 @@
-"""Per-record zCDP with unit splitting (Seeman, Sexton, Pujol & Machanavajjhala 2023): a comparator. Beyond 003.
+"""Per-record zCDP with unit splitting (Seeman, Sexton, Pujol & Machanavajjhala 2023): a comparator.
 
-There a public policy function of a record's value bounds that record's loss, instead of one ε for all. What is built
-here is our reading: an establishment of x jobs counts as ⌈x/T⌉ records of at most T jobs, a cell gets N(0, T²/(2ρ)),
-and the establishment's presence loses at most ρ·⌈x/T⌉² by group privacy. Large establishments are promised less.
+There a public policy function of a record's value bounds that record's privacy loss, instead of one ε for all. This is
+our interpretation: an establishment of x jobs counts as ⌈x/T⌉ records of at most T jobs, a cell gets N(0, T²/(2ρ)),
+and the establishment's presence loses at most ρ·⌈x/T⌉² by group privacy. Large establishments have a weaker guarantee.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class UnitSplitting:
         return float(self.scale) * sqrt(2 / pi)
 
 
-def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
-    """The comparator that promises an establishment of the reference size what (α, ε)-privacy promises every one, but
-    for δ: T = max(1, ⌊α·reference⌋), and ρ such that its growth by 1+α loses (ε, δ) exactly. Smaller establishments
-    lose less, larger ones more. Only T/√ρ moves the errors."""
+def equal_at_reference(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
+    """The comparator that gives an establishment of the reference size the guarantee of (α, ε)-privacy, up to
+    δ: T = max(1, ⌊α·reference⌋), and ρ such that its growth by 1+α loses (ε, δ) exactly. Smaller establishments
+    lose less, larger ones more. Errors depend only on T/√ρ."""
     threshold = max(1, int(positive_fraction("alpha", alpha) * reference))
     step = max(alpha * reference, Fraction(1)) / threshold
     return UnitSplitting(threshold, as_rho(epsilon, delta) / step**2)

@@ -1,8 +1,8 @@
-"""What a real guarantee costs: formally private predictions at x0 from the line through small cells. Beyond 004.
+"""Formally private predictions at x0 from regression lines in small cells: the cost of a formal guarantee.
 
-Comparators for maximum observed sensitivity, whose χ is published exactly. x and y lie in [0, 1], and every estimate
-is clamped to it. Each method is a frozen value with exact parameters. For simulations only: nothing is charged to a
-ledger, and only simulation keys are taken. Proofs: formal.md.
+Comparators for maximum observed sensitivity (Chetty & Friedman 2019), whose χ is published exactly. x and y lie in [0,
+1], and every estimate is clamped to it. Each method is a frozen value with exact parameters. For simulations only: no
+ledger is charged, and only simulation keys are accepted. Proofs: formal.md.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FALLBACK = 0.5  # the middle of [0, 1], where a method has no answer
+FALLBACK = 0.5  # the middle of [0, 1], used where a method has no answer
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """One prediction a cell; `answered` is false where it is the fallback. Both may be published."""
+    """One prediction per cell; `answered` is false where it is the fallback. Both may be published."""
 
     values: Floats
     answered: Bools
@@ -50,11 +50,11 @@ class FormalMethod(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As a report calls it."""
+        """The name in reports."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all cells together promise: a record lies in one cell, whose size is confidential."""
+        """Guarantee of all cells together: a record lies in one cell, whose size is confidential."""
         return Guarantee(unit=Record(), epsilon=self.epsilon)
 
     @abstractmethod
@@ -62,12 +62,12 @@ class FormalMethod(ABC):
         """Cell j has the observations starts[j] … starts[j+1] − 1; it may have none."""
 
     def stream(self, key: ReleaseKey, purpose: str) -> Stream:
-        """The stream of one purpose of this method."""
+        """The noise stream for one purpose of this method."""
         return simulation_stream(key, f"formal {self.name}", b"", purpose)
 
 
 def check_point(x0: object) -> Fraction:
-    """Where the line is read: an exact number in [0, 1]."""
+    """The point x0 of the prediction: an exact number in [0, 1]."""
     exact = exact_fraction("x0", x0)
     if not 0 <= exact <= 1:
         raise ParameterError("x0 lies outside 0 … 1", where="x0", do="rescale x to its declared bounds")
@@ -75,5 +75,5 @@ def check_point(x0: object) -> Fraction:
 
 
 def with_fallback(values: Floats, answered: Bools) -> Estimates:
-    """Answers clamped to [0, 1], and the fallback elsewhere: a post-processing."""
+    """Answers clamped to [0, 1], and the fallback elsewhere (post-processing)."""
     return Estimates(np.where(answered, np.clip(values, 0.0, 1.0), FALLBACK), answered)

@@ -20,7 +20,7 @@ CANDIDATES = 2**14  # so that sums of weights fit in 63 bits
 
 @dataclass(frozen=True)
 class IntegerChoice:
-    """P(candidate) ∝ e^(−rate·score) for integer scores ≥ 0 that one record moves by at most `step`: pure ε.
+    """P(candidate) ∝ e^(−rate·score) for integer scores ≥ 0 of sensitivity at most `step`: pure ε-DP.
 
     Weights are max(⌊2⁴⁸·e^(−rate·score)⌋, 2¹⁶), rate = (ε/2 − 2⁻¹⁵)/step.
     """
@@ -32,7 +32,7 @@ class IntegerChoice:
         if positive_fraction("epsilon", self.epsilon) <= 4 * SLACK:
             raise ParameterError("epsilon is too small for a choice", where="epsilon", do="give more than 2^-13")
         if type(self.step) is not int or self.step < 1:
-            raise ParameterError("a step is a positive integer", where="step", do="count what one record moves")
+            raise ParameterError("step is not a positive integer", where="step", do="give the sensitivity of the score")
 
     @property
     def rate(self) -> Fraction:
@@ -41,11 +41,11 @@ class IntegerChoice:
 
     @property
     def weights(self) -> Int64s:
-        """By score; the last serves all beyond."""
+        """Weights by score; the last one is used for all larger scores."""
         return _weights(self.rate)
 
     def draw(self, scores: Int64s, stream: Stream) -> Int64s:
-        """A candidate for each row of scores (cells, candidates); row i uses the 128 bits of the stream's cell i."""
+        """A candidate for each row of scores (cells, candidates); row i uses the 128 bits of cell i of the stream."""
         if not 0 < scores.shape[1] <= CANDIDATES:
             raise ParameterError("no candidates, or more than 2^14", where="candidates", do="widen their grid")
         table = self.weights
@@ -62,11 +62,11 @@ class IntegerChoice:
 
 @lru_cache(maxsize=32)
 def _weights(rate: Fraction) -> Int64s:
-    found = [TOP]  # e^0 is an integer: no ball would decide its floor
-    while found[-1] > LEAST:
-        score = len(found)
+    weights = [TOP]  # e^0 is an integer, whose floor no interval could decide
+    while weights[-1] > LEAST:
+        score = len(weights)
         weight = exact_floor(lambda score=score: TOP * (-ball(rate * score)).exp())  # type: ignore[misc]
-        found.append(max(weight, LEAST))
-    table = np.array(found, dtype=np.int64)
+        weights.append(max(weight, LEAST))
+    table = np.array(weights, dtype=np.int64)
     table.flags.writeable = False
     return table

@@ -1,4 +1,5 @@
-"""All methods on the same cells at the same ε: what a real guarantee costs. Confidential side: nothing is published."""
+"""All methods on the same cells at the same ε: the cost of a formal guarantee. Confidential side, nothing is
+published."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ NOT_FORMAL += "depends on the confidential size of the cell"
 
 @dataclass(frozen=True)
 class Errors:
-    """How far estimates lie from a reference, over the cells with a line."""
+    """Distance of estimates from a reference, over the cells with a line."""
 
     rmse: float
-    median: float  # of absolute errors
+    median: float  # median absolute error
 
     @classmethod
     def of(cls, values: Floats, reference: Floats, cells: Bools) -> Errors:
@@ -38,17 +39,17 @@ class Errors:
 
 @dataclass(frozen=True)
 class MethodErrors:
-    """One method's line of the report."""
+    """One method's row of the report."""
 
     method: str
-    formal: bool  # whether its promise is differential privacy
-    promise: str
+    formal: bool  # whether it is differentially private
+    guarantee: str
     against_ols: Errors
     fallbacks: float  # share of cells without an answer
 
 
 def methods(x0: Fraction, epsilon: Fraction, delta: Fraction, size: int) -> tuple[FormalMethod, ...]:
-    """Every comparator at ε; `size` is a public guess of a cell's records, for plans alone."""
+    """Every comparator at ε; `size` is a public guess of the records per cell, used only for planning."""
     return (
         NoisyStats(x0, epsilon),
         NoisyStats(x0, epsilon, "substitution"),
@@ -59,7 +60,7 @@ def methods(x0: Fraction, epsilon: Fraction, delta: Fraction, size: int) -> tupl
 
 
 def observed(cells: Moments, sensitivity: Floats, x0: Fraction, epsilon: Fraction, key: ReleaseKey) -> Estimates:
-    """prediction + Laplace(χ/(ε·N)), χ = max N·LS; its standard deviation is √2·χ/(ε·N) (004). Not formally private."""
+    """prediction + Laplace(χ/(ε·N)), χ = max N·LS; its standard deviation is √2·χ/(ε·N). Not formally private."""
     defined = cells.defined & np.isfinite(sensitivity)
     if not defined.any():
         raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="give cells with spread in x")
@@ -73,7 +74,7 @@ def compare(
     x: Floats,
     y: Floats,
     starts: Int64s,
-    chosen: tuple[FormalMethod, ...],
+    epsilon_choices: tuple[FormalMethod, ...],
     key: ReleaseKey,
     *,
     x0: Fraction,
@@ -82,31 +83,31 @@ def compare(
 ) -> tuple[MethodErrors, ...]:
     """Least squares itself, maximum observed sensitivity at ε, and the chosen methods.
 
-    `sensitivity` is the local sensitivity of the prediction in every cell (004, Step 1). Every estimate is clamped to
-    [0, 1], which is known beforehand.
+    `sensitivity` is the local sensitivity of the prediction in every cell (Chetty & Friedman 2019, Step 1). Every
+    estimate is clamped to [0, 1], the known range.
     """
     cells = Moments.of(x, y, starts)
     ols = cells.prediction(float(x0))
 
-    def row(name: str, formal: bool, promise: str, found: Estimates) -> MethodErrors:
-        errors = Errors.of(found.values, ols, cells.defined)
-        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(found.answered)))
+    def row(name: str, formal: bool, guarantee: str, estimates: Estimates) -> MethodErrors:
+        errors = Errors.of(estimates.values, ols, cells.defined)
+        return MethodErrors(name, formal, guarantee, errors, float(1 - np.mean(estimates.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (
         row("least squares", False, "none: the estimate is exact", Estimates(ols, cells.defined)),
         row("maximum observed sensitivity", False, NOT_FORMAL, mos),
-        *(row(m.name, True, promise_of(m.guarantee), m.estimate(x, y, starts, key)) for m in chosen),
+        *(row(m.name, True, describe_guarantee(m.guarantee), m.estimate(x, y, starts, key)) for m in epsilon_choices),
     )
 
 
-def promise_of(guarantee: Guarantee) -> str:
-    """ε, δ and the neighbours; what is added or removed is also promised when it is replaced, at twice the ε or so."""
+def describe_guarantee(guarantee: Guarantee) -> str:
+    """ε, δ and adjacency as text; an add/remove guarantee implies one for substitution, at about twice the ε."""
     verb = "replaced" if guarantee.neighbours == "substitution" else "added or removed"
     delta = f", delta {format_exact(guarantee.delta)}" if guarantee.delta else ""
-    said = [f"epsilon {format_exact(guarantee.epsilon)}{delta} when one record is {verb}"]
+    parts = [f"epsilon {format_exact(guarantee.epsilon)}{delta} when one record is {verb}"]
     if guarantee.neighbours == "add-remove":
         other = guarantee.as_substitution()
         beside = f", delta {float(other.delta):.2g}" if other.delta else ""
-        said.append(f"at most epsilon {format_exact(other.epsilon)}{beside} when one is replaced")
-    return "; ".join([*said, *guarantee.caveats])
+        parts.append(f"at most epsilon {format_exact(other.epsilon)}{beside} when one is replaced")
+    return "; ".join([*parts, *guarantee.caveats])

@@ -1,6 +1,6 @@
-"""What every comparator starts from: the sums of a cell, its least-squares prediction, and noise on a grid.
+"""Inputs of every comparator: the sums of a cell, its least-squares prediction, and noise on a grid.
 
-Statistics are put on a grid so that exactly rounded noise can be added to them. Proof: formal.md, Rounding.
+Statistics are rounded to a grid so that exactly rounded noise can be added to them. Proof: formal.md, Rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RECORDS = 1 << 10
 
 @dataclass(frozen=True)
 class Moments:
-    """n, Σx, Σy, Sxx = Σ(x − x̄)², Sxy = Σ(x − x̄)(y − ȳ): one entry a cell. Confidential."""
+    """n, Σx, Σy, Sxx = Σ(x − x̄)², Sxy = Σ(x − x̄)(y − ȳ): one entry per cell. Confidential."""
 
     n: Int64s
     total_x: Floats
@@ -32,7 +32,7 @@ class Moments:
 
     @classmethod
     def of(cls, x: Floats, y: Floats, starts: Int64s) -> Moments:
-        """In two passes over the rows, in order."""
+        """Two-pass sums over the rows, in order."""
         check_cells(x, y, starts)
         return cls(np.diff(starts), *_sums(x, y, starts))
 
@@ -49,13 +49,15 @@ class Moments:
 
 
 def check_cells(x: Floats, y: Floats, starts: Int64s) -> None:
-    """Observations in [0, 1] and where each cell starts. No value is named: they are confidential."""
+    """Check observations in [0, 1] and the cell starts. Messages quote no value, as they are confidential."""
     if x.dtype != np.float64 or y.dtype != np.float64 or x.ndim != 1 or x.shape != y.shape:
-        raise ParameterError("x and y are two float64 arrays of one length", where="cells", do="convert them first")
+        raise ParameterError("x and y are not float64 arrays of equal length", where="cells", do="convert them first")
     if starts.dtype != np.int64 or starts.ndim != 1 or not starts.size:
-        raise ParameterError("starts is one int64 array", where="starts", do="give where each cell starts, and the end")
+        raise ParameterError(
+            "starts is not a one-dimensional int64 array", where="starts", do="give where each cell starts, and the end"
+        )
     if starts[0] != 0 or starts[-1] != x.size or (np.diff(starts) < 0).any():
-        raise ParameterError("starts do not lead from the first row to the last", where="starts", do="sort the cells")
+        raise ParameterError("starts do not ascend from the first row to the last", where="starts", do="sort the cells")
     if np.diff(starts).max(initial=0) > MOST_RECORDS:
         raise ParameterError(
             f"a cell has more than {MOST_RECORDS:,} records, beyond which float64 sums are not covered (formal.md)",
@@ -84,20 +86,20 @@ def _sums(x: Floats, y: Floats, starts: Int64s) -> tuple[Floats, Floats, Floats,
 
 
 GRID = Fraction(1, 2**24)  # of statistics and noise
-ALLOWED = 2 * GRID  # what rounding to the grid, and float64 sums, may add to a sensitivity
+ALLOWED = 2 * GRID  # added to a sensitivity for rounding to the grid and for float64 sums
 UNIT = Fraction(1, 2**32)  # of sensitivities, which are rounded up
-CUT = 2**27  # where statistics, and what is drawn around them, are cut
-BOUND = Fraction(2 * CUT)  # of the noise: beyond it the sum is cut anyway
+CUT = 2**27  # where statistics and noisy statistics are clamped
+BOUND = Fraction(2 * CUT)  # of the noise: beyond it the sum is clamped anyway
 
 
 def multiples(sensitivity: Floats) -> Int64s:
-    """Sensitivities and what rounding adds to them, in units, rounded up."""
-    found: Int64s = np.ceil((sensitivity + float(ALLOWED)) / float(UNIT) * (1 + 2.0**-40)).astype(np.int64)
-    return found
+    """Sensitivities including the allowance for rounding, in units, rounded up."""
+    units: Int64s = np.ceil((sensitivity + float(ALLOWED)) / float(UNIT) * (1 + 2.0**-40)).astype(np.int64)
+    return units
 
 
 def add_noise(values: Floats, sensitivity: Floats, noise: GridNoise, stream: Stream) -> Floats:
-    """values + noise of one unit of sensitivity times each cell's, on the grid, cut at ± 2²⁷."""
+    """values + noise of one unit of sensitivity times each cell's, on the grid, clamped to ± 2²⁷."""
     units = np.rint(np.clip(values, -CUT, CUT) / float(GRID)).astype(np.int64)
     drawn = units + noise.draw(stream, 0, values.size, multiples(sensitivity))
     return np.clip(drawn * float(GRID), -CUT, CUT)

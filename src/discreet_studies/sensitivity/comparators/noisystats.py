@@ -1,4 +1,5 @@
-"""NoisyStats: noise on the sums behind the line (Alabi, McMillan, Sarathy, Smith & Vadhan 2022). Proof: formal.md."""
+"""NoisyStats: noise on the sufficient statistics of the line (Alabi, McMillan, Sarathy, Smith & Vadhan 2022). Proof:
+formal.md."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMe
 from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 
 ROOM = 1 + 2.0**-30
-STEEPEST = 2.0**10  # slopes beyond are cut, so that the last sum stays within its bounds
+STEEPEST = 2.0**10  # slopes are clamped here, so that the last sum stays within its bounds
 
 
 @dataclass(frozen=True)
 class NoisyStats(FormalMethod):
     """slope = (Sxy + noise)/(Sxx + noise), then ½ + (Σ(y − ½ + slope·(x0 − x)) + noise)/n.
 
-    substitution: the authors' form. n is public, ε is spent in three equal parts, a sum of squares moves by 1 − 1/n.
-    add-remove: n is confidential, a fourth part buys it, a sum of squares moves by less than 1.
+    substitution: the authors' form. n is public, ε is split into three equal parts, a sum of squares has sensitivity 1
+    − 1/n. add-remove: n is confidential and gets a fourth part; a sum of squares has sensitivity below 1.
     """
 
     neighbours: Neighbours = "add-remove"
@@ -30,7 +31,9 @@ class NoisyStats(FormalMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.neighbours not in ("add-remove", "substitution"):
-            raise ParameterError("no such neighbours", where="neighbours", do="choose add-remove or substitution")
+            raise ParameterError(
+                "unknown kind of neighbours", where="neighbours", do="choose add-remove or substitution"
+            )
 
     @property
     def name(self) -> str:
@@ -38,7 +41,7 @@ class NoisyStats(FormalMethod):
 
     @property
     def guarantee(self) -> Guarantee:
-        """ε, all parts together."""
+        """Pure ε-DP, by sequential composition of the parts."""
         public = ("the number of records of every cell is public",) if self.neighbours == "substitution" else ()
         return Guarantee(unit=Record(), epsilon=self.epsilon, neighbours=self.neighbours, caveats=public)
 
@@ -48,32 +51,32 @@ class NoisyStats(FormalMethod):
         return self.epsilon / (3 if self.neighbours == "substitution" else 4)
 
     def square_sensitivity(self, n: Int64s) -> Floats:
-        """What one record moves Sxx, and Sxy, by at most."""
+        """Sensitivity of Sxx and of Sxy."""
         if self.neighbours == "substitution":
             return 1 - 1 / np.maximum(n, 1)
         return np.ones(n.size)
 
     def level_sensitivity(self, slope: Floats) -> Floats:
-        """What one record moves the level by: 1 + |slope| if replaced, ½ + |slope|·max(x0, 1 − x0) if added; more by
-        a little for the float64 sums that the slope multiplies."""
+        """Sensitivity of the level: 1 + |slope| under substitution, ½ + |slope|·max(x0, 1 − x0) under add/remove,
+        slightly increased for the float64 sums that the slope multiplies."""
         if self.neighbours == "substitution":
             return (1 + np.abs(slope)) * ROOM
         return (0.5 + np.abs(slope) * float(max(self.x0, 1 - self.x0))) * ROOM
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """No answer where the noisy Sxx, or the noisy n, is not positive."""
-        found = Moments.of(x, y, starts)
-        noise, squares = laplace(self.part), self.square_sensitivity(found.n)
+        cells = Moments.of(x, y, starts)
+        noise, squares = laplace(self.part), self.square_sensitivity(cells.n)
 
         def noisy(values: Floats, sensitivity: Floats, purpose: str) -> Floats:
             return add_noise(values, sensitivity, noise, self.stream(key, purpose))
 
-        sxx, sxy = noisy(found.sxx, squares, "sxx"), noisy(found.sxy, squares, "sxy")
+        sxx, sxy = noisy(cells.sxx, squares, "sxx"), noisy(cells.sxy, squares, "sxy")
         answered = sxx > 0
         slope = np.clip(sxy / np.where(answered, sxx, 1.0), -STEEPEST, STEEPEST)
-        level = found.total_y - found.n / 2 + slope * (float(self.x0) * found.n - found.total_x)
+        level = cells.total_y - cells.n / 2 + slope * (float(self.x0) * cells.n - cells.total_x)
         level = noisy(level, self.level_sensitivity(slope), "level")
-        n = found.n.astype(np.float64)
+        n = cells.n.astype(np.float64)
         if self.neighbours == "add-remove":
             n = noisy(n, np.ones(n.size), "n")
         answered &= n > 0

@@ -1,6 +1,6 @@
-"""Maximum observed sensitivity made private: a private χ, then propose, test, release. Ours. Proof: formal.md.
+"""Maximum observed sensitivity with a private χ, then propose–test–release. Ours. Proof: formal.md.
 
-Dwork & Lei 2009 for the test. One record lies in one cell, so χ̂, a quantile of the cells' numbers, is cheap.
+Dwork & Lei 2009 for the test. A record lies in one cell, so χ̂, a quantile over cells, needs little of ε.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discreet_studies.sensitivity.comparators.moments import Moments, add_noise,
 from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
 
 LADDER = np.geomspace(1, 1000, 100)  # candidates for χ
-LIKELY = Fraction(9, 10)  # how often a cell that meets its proposal passes, and how often n is not overstated
+LIKELY = Fraction(9, 10)  # probability that a cell which meets its proposal passes, and that n is not overstated
 
 
 # Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release.
@@ -34,8 +34,8 @@ OF_CHI, OF_SIZE, OF_TEST, OF_RELEASE = Fraction(1, 20), Fraction(1, 10), Fractio
 class PrivateChi(FormalMethod):
     """clamp(prediction) + Laplace(λ/ε_release), λ = χ̂/n_low, if the cell is far enough from one that λ does not cover.
 
-    χ̂: the candidate at which about `quantile` of the cells would pass; with few cells only a lower quantile is found.
-    n_low: n + noise, less a margin; only a guess, as the test is about λ. Distance: the first k with A_k > λ
+    χ̂: the candidate at which about `quantile` of the cells would pass; with few cells only a lower quantile is
+    reached. n_low: n + noise, less a margin; only a guess, as the test is about λ. Distance: the first k with A_k > λ
     (smooth_line), plus discrete Laplace noise.
     """
 
@@ -46,13 +46,15 @@ class PrivateChi(FormalMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < positive_fraction("delta", self.delta) < Fraction(1, 2):
-            raise ParameterError("delta lies strictly between 0 and 1/2", where="delta", do="give a small one")
+            raise ParameterError(
+                "delta does not lie strictly between 0 and 1/2", where="delta", do="give a small value"
+            )
         if not 0 < positive_fraction("quantile", self.quantile) <= 1:
-            raise ParameterError("a quantile lies above 0, up to 1", where="quantile", do='try Fraction("0.9")')
+            raise ParameterError("quantile is not above 0 and at most 1", where="quantile", do='try Fraction("0.9")')
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ): the four parts add up, and only the test can fail."""
+        """(ε, δ)-DP: the four parts compose sequentially, and only the test contributes δ."""
         return Guarantee(unit=Record(), epsilon=self.epsilon, delta=self.delta)
 
     @property
@@ -77,7 +79,7 @@ class PrivateChi(FormalMethod):
 
     @property
     def largest(self) -> Fraction:
-        """The λ whose noise, of standard deviation 0.12, tells no more than the fallback does."""
+        """The λ whose noise, of standard deviation 0.12, is as uninformative as the fallback."""
         return OF_RELEASE * self.epsilon / 12
 
     def chi(self, cells: Moments, key: ReleaseKey) -> float:
@@ -89,7 +91,7 @@ class PrivateChi(FormalMethod):
         return float(LADDER[choice.draw(scores[None, :], self.stream(key, "chi"))[0]])
 
     def proposals(self, cells: Moments, key: ReleaseKey) -> Floats:
-        """λ = χ̂/n_low of every cell, but not beyond what is worth a release: public from here on."""
+        """λ = χ̂/n_low of every cell, capped where a release would be uninformative: public from here on."""
         n = cells.n + self.size.draw(self.stream(key, "size"), 0, cells.n.size)
         low: Int64s = np.maximum(n - self.size.margin(2 * LIKELY - 1), 1)
         return np.minimum(self.chi(cells, key) / low, float(self.largest))
@@ -111,9 +113,9 @@ def bounds_at(n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: f
     """A_k of every cell."""
     out = np.ones(n.shape[0])
     for cell in range(n.shape[0]):
-        found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, k + 1)
-        if k < found.shape[0]:
-            out[cell] = found[k]
+        bounds = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, k + 1)
+        if k < bounds.shape[0]:
+            out[cell] = bounds[k]
     return out
 
 
@@ -121,13 +123,13 @@ def bounds_at(n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: f
 def distances(
     n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: float, limits: Floats, most: int
 ) -> Int64s:
-    """The first k with A_k above the limit, but at most `most`: one record moves it by 1."""
+    """The first k with A_k above the limit, but at most `most`; its sensitivity is 1."""
     out = np.full(n.shape[0], most, dtype=np.int64)
     for cell in range(n.shape[0]):
         if limits[cell] < 1.0:
-            found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, most)
-            for k in range(min(most, found.shape[0])):
-                if found[k] > limits[cell]:
+            bounds = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, most)
+            for k in range(min(most, bounds.shape[0])):
+                if bounds[k] > limits[cell]:
                     out[cell] = k
                     break
     return out

@@ -1,4 +1,4 @@
-"""The clamped prediction with smooth sensitivity and Laplace–Pareto noise: pure ε. Ours. Proof: formal.md."""
+"""The clamped prediction with smooth sensitivity and Laplace–Pareto noise: pure ε-DP. Ours. Proof: formal.md."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.moments import BOUND, GRID, UNIT, Moments, add_noise
 
-FLOOR = 2.0**-12  # no sensitivity is taken to be smaller: then rounding up to units is a small factor
+FLOOR = 2.0**-12  # smallest sensitivity used, so that rounding up to units is a small factor
 SLACK = 2.0**-19  # what rounding, and float64, may add to the logarithm of a ratio of two sensitivities
-SPREAD = 1 / 8  # of x in the reference cell: less than in most cells, as those with little err most
+SPREAD = 1 / 8  # of x in the reference cell: below most cells, as errors are largest where it is small
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # of 1/64: α tried by `planned`
 
 
@@ -28,7 +28,7 @@ STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512) 
 class SmoothLine(FormalMethod):
     """clamp(prediction) + c·S·Z: S = max_k e^(−βk)·A_k with e^β = 1 + α, c and Z of the Laplace–Pareto mechanism.
 
-    A_k bounds what one record can move the prediction by, in every cell within k records of this one.
+    A_k bounds the local sensitivity of the prediction in every cell within k records of this one.
     """
 
     name = "smooth line"
@@ -36,15 +36,15 @@ class SmoothLine(FormalMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        mechanism = Mechanism(self.alpha, self.epsilon)  # refuses what it cannot serve
+        mechanism = Mechanism(self.alpha, self.epsilon)  # raises for inadmissible parameters
         object.__setattr__(self, "alpha", mechanism.alpha)
         if self.beta <= 0:
-            raise ParameterError("alpha is too small to be told from 0", where="alpha", do="give one above 2^-18")
+            raise ParameterError("alpha is too small", where="alpha", do="give a value above 2^-18")
 
     @classmethod
     def planned(cls, x0: Fraction, epsilon: Fraction, n: int) -> SmoothLine:
-        """With the α that errs least in a public reference cell: n records, x in even steps around ½ with this standard
-        deviation, y = ½. A guess of n or of the spread that is too high costs accuracy, never privacy."""
+        """With the α that minimises the error in a public reference cell: n records, x in even steps around ½ with this
+        standard deviation, y = ½. A guess of n or of the spread that is too high costs accuracy, never privacy."""
         even = 0.5 + SPREAD * sqrt(12) * ((np.arange(n) + 0.5) / n - 0.5)
         cell = Moments.of(np.clip(even, 0, 1), np.full(n, 0.5), np.array([0, n], dtype=np.int64))
         exact = positive_fraction("epsilon", epsilon)
@@ -57,7 +57,7 @@ class SmoothLine(FormalMethod):
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The constants: c and g for a shift of one sensitivity and a dilation by 1 + α."""
+        """The constants c and g for a shift of one sensitivity and a dilation by 1 + α."""
         return Mechanism(self.alpha, self.epsilon)
 
     @property
@@ -75,22 +75,23 @@ class SmoothLine(FormalMethod):
         return np.maximum(smooth_bounds(*arguments(cells), float(self.x0), self.beta), FLOOR)
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
-        """An answer in every cell; without a line the fallback takes the prediction's place, and gets noise too."""
-        found = Moments.of(x, y, starts)
+        """An answer in every cell; without a line the fallback replaces the prediction, and noise is added to it
+        too."""
+        cells = Moments.of(x, y, starts)
         stream = self.stream(key, "noise")
-        clamped = np.clip(found.prediction(float(self.x0)), 0.0, 1.0)
-        noisy = add_noise(clamped, self.sensitivity(found), self.noise, stream)
+        clamped = np.clip(cells.prediction(float(self.x0)), 0.0, 1.0)
+        noisy = add_noise(clamped, self.sensitivity(cells), self.noise, stream)
         return with_fallback(noisy, np.ones(noisy.size, dtype=np.bool_))
 
 
 def arguments(cells: Moments) -> tuple[Int64s, Floats, Floats, Floats, Floats]:
-    """A cell's numbers as the compiled loops take them."""
+    """A cell's moments as arguments of the compiled loops."""
     return cells.n, cells.total_x, cells.total_y, cells.sxx, cells.sxy
 
 
 @compiled
 def mean_range(total: float, n: int, j: int) -> tuple[float, float]:
-    """Least and largest mean of a cell of n values in [0, 1] after at most j have been added or removed."""
+    """Range of the mean of a cell of n values in [0, 1] after adding or removing at most j."""
     if j >= n:
         return 0.0, 1.0
     rest = n - total
@@ -127,7 +128,7 @@ def profile(n: int, tx: float, ty: float, sxx: float, sxy: float, x0: float, mos
 
 @compiled
 def smooth_bounds(n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: float, beta: float) -> Floats:
-    """max_k e^(−βk)·A_k of every cell: what comes after the first A_k = 1 is smaller."""
+    """max_k e^(−βk)·A_k of every cell; terms after the first A_k = 1 are smaller."""
     out = np.empty(n.shape[0])
     for cell in range(n.shape[0]):
         bounds = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, n[cell])

@@ -13,8 +13,8 @@ from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMe
 from discreet_studies.sensitivity.comparators.choice import IntegerChoice
 from discreet_studies.sensitivity.comparators.moments import check_cells
 
-BLOCK = 2048  # cells whose scores are held at once
-POINTS, REACH = 1001, 5  # candidates, and those to each side whose least score counts
+BLOCK = 2048  # cells whose scores are in memory at once
+POINTS, REACH = 1001, 5  # candidates, and half-width of the widened mechanism
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TheilSen(FormalMethod):
     """The exponential mechanism for the median of the predictions at x0 of the pairs of k random matchings.
 
     A prediction is snapped to 1,001 candidates from 0 to 1, those outside to the ends. The score of a candidate is
-    | #below − #above |, or the least of it within 1/200: the widened mechanism. One record moves one pair in each
+    | #below − #above |, or the least of it within 1/200: the widened mechanism. One record changes one pair in each
     matching, whether it is added, removed, or replaced in its cell.
     """
 
@@ -32,15 +32,17 @@ class TheilSen(FormalMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.matchings) is not int or not 1 <= self.matchings <= 1000:
-            raise ParameterError("matchings are 1 to 1,000", where="matchings", do="give a small integer")
+            raise ParameterError(
+                "matchings is not an integer from 1 to 1,000", where="matchings", do="give a small integer"
+            )
 
     @property
     def choice(self) -> IntegerChoice:
-        """Scores move by 2 for each matching."""
+        """The score has sensitivity 2 per matching."""
         return IntegerChoice(self.epsilon, 2 * self.matchings)
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
-        """An answer in every cell, if only a guess."""
+        """An answer in every cell, even where it carries no information."""
         check_cells(x, y, starts)
         orders = np.stack([self._order(starts, key, t) for t in range(self.matchings)])
         chosen = np.empty(starts.size - 1, dtype=np.int64)
@@ -71,7 +73,7 @@ def median_scores(x: Floats, y: Floats, starts: Int64s, orders: Int64s, x0: floa
                 a, b = orders[t, i], orders[t, i + 1]
                 if x[a] != x[b]:
                     value = y[a] + (y[b] - y[a]) / (x[b] - x[a]) * (x0 - x[a])
-                    if not np.isnan(value):  # 0 · ∞ where x are closer than a double can divide by
+                    if not np.isnan(value):  # 0 · ∞ where the difference of x underflows
                         counts[int(min(max(value, 0.0), 1.0) * (points - 1) + 0.5)] += 1
         _balance(counts, reach, out[cell])
     return out

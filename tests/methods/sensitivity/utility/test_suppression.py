@@ -83,5 +83,5 @@ def test_equal_x_share_a_bin_whatever_their_order() -> None:
 def test_a_slope_of_nothing_is_refused() -> None:
     with pytest.raises(ParameterError, match="x does not vary"):
         fitted([1, 1], [0, 1])
-    with pytest.raises(ParameterError, match="no bins"):
+    with pytest.raises(ParameterError, match="number of bins"):
         binned_scatter([0, 1], [0, 1], bins=0)

@@ -26,12 +26,12 @@ def rows(epsilon: int) -> dict[str, MethodErrors]:
     cells, n = 200, 200
     x = rng.random(cells * n)
     y = np.clip(0.4 + 0.3 * (x - 0.25) + rng.normal(0, 0.15, x.size), 0, 1)
-    chosen = methods(X0, F(epsilon), F(1, 10**6), n)
+    epsilon_choices = methods(X0, F(epsilon), F(1, 10**6), n)
     found = compare(
         x,
         y,
         np.arange(cells + 1, dtype=np.int64) * n,
-        chosen,
+        epsilon_choices,
         KEY,
         x0=X0,
         epsilon=F(epsilon),
@@ -40,23 +40,23 @@ def rows(epsilon: int) -> dict[str, MethodErrors]:
     return {row.method: row for row in found}
 
 
-def test_every_method_has_its_row_and_its_promise() -> None:
+def test_every_method_has_its_row_and_its_guarantee() -> None:
     found = rows(8)
     assert len(found) == 7
     assert not found["maximum observed sensitivity"].formal
-    assert "not formally private" in found["maximum observed sensitivity"].promise
+    assert "not formally private" in found["maximum observed sensitivity"].guarantee
     assert not found["least squares"].formal
     assert found["least squares"].against_ols.rmse == 0
     for name in ("noisystats add-remove", "noisystats substitution", "theil-sen", "smooth line", "private chi"):
         assert found[name].formal
-        assert found[name].promise.startswith("epsilon 8")
-    assert "public" in found["noisystats substitution"].promise
-    assert "epsilon 16 when one is replaced" in found["smooth line"].promise
-    assert "delta" in found["private chi"].promise
+        assert found[name].guarantee.startswith("epsilon 8")
+    assert "public" in found["noisystats substitution"].guarantee
+    assert "epsilon 16 when one is replaced" in found["smooth line"].guarantee
+    assert "delta" in found["private chi"].guarantee
     assert found["smooth line"].against_ols.rmse < found["noisystats add-remove"].against_ols.rmse
 
 
-def test_maximum_observed_sensitivity_has_its_noise() -> None:
+def test_maximum_observed_sensitivity_has_the_stated_noise() -> None:
     """Mean |error| = χ/(ε·N), χ from the cell with the most."""
     cells, n = 4000, 100
     x = np.tile((np.arange(n) + 0.5) / n, cells)

@@ -47,7 +47,7 @@ def many_cells(cells: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @examples(400)
 @given(st.lists(record, max_size=12), record, st.floats(-5, 5))
-def test_an_added_record_moves_no_sum_by_more(
+def test_an_added_record_changes_no_sum_by_more_than_its_sensitivity(
     cell: list[tuple[float, float]], new: tuple[float, float], b: float
 ) -> None:
     method = NoisyStats(X0, F(1))
@@ -60,7 +60,7 @@ def test_an_added_record_moves_no_sum_by_more(
 
 @examples(400)
 @given(st.lists(record, max_size=12), record, record, st.floats(-5, 5))
-def test_a_replaced_record_moves_no_sum_by_more(
+def test_a_replaced_record_changes_no_sum_by_more_than_its_sensitivity(
     rest: list[tuple[float, float]], one: tuple[float, float], two: tuple[float, float], b: float
 ) -> None:
     method = NoisyStats(X0, F(1), "substitution")
@@ -72,7 +72,7 @@ def test_a_replaced_record_moves_no_sum_by_more(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_the_constants_are_reached(place: int) -> None:
+def test_the_constants_are_attained(place: int) -> None:
     """m zeros, then a one: 1 − 1/n, for both sums; which nears 1 as n grows."""
     n = 50
     rest = [(0.0, 0.0)] * (n - 1)
@@ -81,14 +81,14 @@ def test_the_constants_are_reached(place: int) -> None:
     assert NoisyStats(X0, F(1), "substitution").square_sensitivity(np.array([n]))[0] == pytest.approx(moved)
 
 
-def test_the_level_is_reached_at_a_corner() -> None:
+def test_the_level_sensitivity_is_attained_at_a_corner() -> None:
     b = 2.0
     added = sums([(1.0, 0.0)], b)[2]
     assert abs(added) == pytest.approx(NoisyStats(X0, F(1)).level_sensitivity(np.array([b]))[0])
 
 
 @pytest.mark.parametrize(("neighbours", "parts"), [("add-remove", 4), ("substitution", 3)])
-def test_epsilon_is_spent_once_and_every_scale_pays_for_its_sensitivity(neighbours: str, parts: int) -> None:
+def test_epsilon_is_spent_once_and_every_scale_fits_its_sensitivity(neighbours: str, parts: int) -> None:
     method = NoisyStats(X0, F(3, 2), neighbours)  # type: ignore[arg-type]
     assert parts * method.part == method.epsilon == method.guarantee.epsilon
     assert method.guarantee.neighbours == neighbours
@@ -107,7 +107,7 @@ def test_a_public_n_is_a_caveat() -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitution"])
-def test_more_epsilon_comes_closer_to_least_squares(neighbours: str) -> None:
+def test_errors_decrease_with_epsilon(neighbours: str) -> None:
     x, y, starts = many_cells(400, 150)
     ols = Moments.of(x, y, starts).prediction(0.25)
     gaps = []
@@ -118,7 +118,7 @@ def test_more_epsilon_comes_closer_to_least_squares(neighbours: str) -> None:
     assert gaps[2] < 1e-4
 
 
-def test_it_repeats_under_a_key_and_differs_under_another() -> None:
+def test_estimates_repeat_under_a_key_and_differ_under_another() -> None:
     cells = many_cells(50, 60)
     method = NoisyStats(X0, F(1))
     once = method.estimate(*cells, KEY)
@@ -134,7 +134,7 @@ def test_without_spread_half_the_cells_have_no_answer() -> None:
     assert (found.values[~found.answered] == FALLBACK).all()
 
 
-def test_empty_cells_and_single_records_are_served() -> None:
+def test_empty_cells_and_single_records_are_handled() -> None:
     for method in (NoisyStats(X0, F(1)), NoisyStats(X0, F(1), "substitution")):
         found = method.estimate(*packed([], [(0.1, 0.2)], []), KEY)
         assert np.isfinite(found.values).all()

@@ -49,18 +49,18 @@ def method(**changes: object) -> PrivateChi:
     return PrivateChi(**({"x0": X0, "epsilon": F(8), "delta": DELTA} | changes))  # type: ignore[arg-type]
 
 
-def test_noise_alone_passes_with_probability_delta_at_most_and_hardly_less() -> None:
+def test_noise_alone_passes_with_probability_at_most_delta_and_not_much_less() -> None:
     for epsilon in (F(1), F(8), F(40)):
-        chosen = method(epsilon=epsilon)
-        passing = chosen.test.tail(chosen.threshold) / 2
+        epsilon_choices = method(epsilon=epsilon)
+        passing = epsilon_choices.test.tail(epsilon_choices.threshold) / 2
         assert bool(passing <= ball(DELTA))
-        assert bool(chosen.test.tail(chosen.threshold - 1) / 2 > ball(DELTA))
-        assert bool(chosen.test.tail(chosen.reach - chosen.threshold + 1) / 2 <= arb("0.1"))
+        assert bool(epsilon_choices.test.tail(epsilon_choices.threshold - 1) / 2 > ball(DELTA))
+        assert bool(epsilon_choices.test.tail(epsilon_choices.reach - epsilon_choices.threshold + 1) / 2 <= arb("0.1"))
 
 
 @pytest.mark.parametrize("point", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.4, 0.9)])
 @pytest.mark.parametrize("limit", [0.01, 0.05, 0.3, 0.99, 1.0])
-def test_one_record_moves_a_distance_by_one_at_most(point: tuple[float, float], limit: float) -> None:
+def test_one_record_changes_a_distance_by_one_at_most(point: tuple[float, float], limit: float) -> None:
     for n in (0, 1, 2, 5, 40, 150):
         cells = many_cells(60, n, seed=n)
         one, two = (
@@ -70,7 +70,7 @@ def test_one_record_moves_a_distance_by_one_at_most(point: tuple[float, float], 
         assert np.abs(one - two).max() <= 1
 
 
-def test_a_distance_is_where_the_bounds_pass_the_limit() -> None:
+def test_a_distance_is_where_the_bounds_exceed_the_limit() -> None:
     cells = arguments(Moments.of(*many_cells(30, 120)))
     limit = 0.08
     found = distances(*cells, 0.25, np.full(30, limit), 40)
@@ -81,24 +81,24 @@ def test_a_distance_is_where_the_bounds_pass_the_limit() -> None:
 
 
 def test_the_loss_of_every_part_adds_up_to_epsilon() -> None:
-    chosen = method(epsilon=F(7, 3))
+    epsilon_choices = method(epsilon=F(7, 3))
     assert OF_CHI + OF_SIZE + OF_TEST + OF_RELEASE == 1
-    assert chosen.test.rate + chosen.size.rate == (OF_TEST + OF_SIZE) * chosen.epsilon
+    assert epsilon_choices.test.rate + epsilon_choices.size.rate == (OF_TEST + OF_SIZE) * epsilon_choices.epsilon
     proposed = np.array([0.013, 0.2])
-    scales = [laplace(OF_RELEASE * chosen.epsilon).scale * int(m) for m in multiples(proposed)]
+    scales = [laplace(OF_RELEASE * epsilon_choices.epsilon).scale * int(m) for m in multiples(proposed)]
     for value, scale in zip(proposed.tolist(), scales, strict=True):
-        assert (F(value) + ALLOWED) / scale <= OF_RELEASE * chosen.epsilon
-    assert (chosen.guarantee.epsilon, chosen.guarantee.delta) == (chosen.epsilon, DELTA)
+        assert (F(value) + ALLOWED) / scale <= OF_RELEASE * epsilon_choices.epsilon
+    assert (epsilon_choices.guarantee.epsilon, epsilon_choices.guarantee.delta) == (epsilon_choices.epsilon, DELTA)
 
 
-def test_one_cell_moves_the_score_of_chi_by_one_at_most() -> None:
+def test_one_cell_changes_the_score_of_chi_by_one_at_most() -> None:
     """Whatever becomes of one cell, the number of cells above any candidate changes by one."""
-    chosen = method()
+    epsilon_choices = method()
     x, y, starts = many_cells(40, 100)
     flat = x.copy()
     flat[:100] = 0.5
     numbers = [
-        Moments.of(a, y, starts).n * bounds_at(*arguments(Moments.of(a, y, starts)), 0.25, chosen.reach - 1)
+        Moments.of(a, y, starts).n * bounds_at(*arguments(Moments.of(a, y, starts)), 0.25, epsilon_choices.reach - 1)
         for a in (x, flat)
     ]
     over = [(v[:, None] > LADDER[None, :]).sum(axis=0) for v in numbers]
@@ -106,10 +106,10 @@ def test_one_cell_moves_the_score_of_chi_by_one_at_most() -> None:
 
 
 def test_chi_is_near_its_quantile() -> None:
-    chosen = method(epsilon=F(20), quantile=F(3, 4))
+    epsilon_choices = method(epsilon=F(20), quantile=F(3, 4))
     cells = Moments.of(*many_cells(400, 150))
-    numbers = cells.n * bounds_at(*arguments(cells), 0.25, chosen.reach - 1)
-    chi = chosen.chi(cells, KEY)
+    numbers = cells.n * bounds_at(*arguments(cells), 0.25, epsilon_choices.reach - 1)
+    chi = epsilon_choices.chi(cells, KEY)
     assert 0.65 < (numbers <= chi).mean() < 0.85
 
 
@@ -124,7 +124,7 @@ def test_spread_cells_are_answered_and_flat_ones_are_not() -> None:
     assert (flat.values == FALLBACK).all()
 
 
-def test_it_repeats_under_a_key_and_refuses_real_ones() -> None:
+def test_estimates_repeat_under_a_key_and_refuse_real_keys() -> None:
     cells = many_cells(50, 200)
     once = method().estimate(*cells, KEY)
     assert np.array_equal(once.values, method().estimate(*cells, KEY).values)

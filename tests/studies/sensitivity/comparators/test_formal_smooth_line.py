@@ -113,7 +113,7 @@ def test_smooth_sensitivities_of_neighbours_share_a_factor() -> None:
         assert (np.minimum(one, two) * float(UNIT) >= change - 1e-9).all()
 
 
-def test_the_tester_sees_a_bound_that_is_not_smooth() -> None:
+def test_the_check_detects_a_bound_that_is_not_smooth() -> None:
     """A_0 alone jumps by more between some neighbours than 1 + α = 17/16 allows."""
     rng = np.random.default_rng(9)
     jumps = []
@@ -146,12 +146,12 @@ def test_the_range_of_the_mean(values: list[float], j: int, data: st.DataObject)
         assert low - 1e-12 <= np.mean(kept) <= high + 1e-12
 
 
-def test_sxx_moves_by_less_than_one_and_the_constant_is_reached() -> None:
+def test_sxx_changes_by_less_than_one_and_the_constant_is_attained() -> None:
     zeros = [(0.0, 0.0)] * 999
     assert float(np.diff(moments(zeros, [*zeros, (1.0, 0.0)]).sxx)[0]) == pytest.approx(0.999)
 
 
-def test_the_constants_are_those_of_the_mechanism_and_pay_for_both() -> None:
+def test_the_constants_are_those_of_the_mechanism_and_cover_shift_and_dilation() -> None:
     """Shift 1/c at no dilation, and (g−1)·ln(1+α) + 1/((1+α)c) at the largest: at most ε (laplace_pareto.md)."""
     for epsilon, alpha in ((F(1), F(1, 4)), (F(4), F(1)), (F(16), F(2))):
         method = SmoothLine(X0, epsilon, alpha)
@@ -165,7 +165,7 @@ def test_the_constants_are_those_of_the_mechanism_and_pay_for_both() -> None:
         assert method.guarantee.delta == 0
 
 
-def test_noise_has_the_size_it_should() -> None:
+def test_noise_has_the_expected_magnitude() -> None:
     n, copies = 400, 4000
     x = (np.arange(n) + 0.5) / n
     cell = np.tile(x, copies), np.tile(0.4 + 0.2 * x, copies), np.arange(copies + 1, dtype=np.int64) * n
@@ -208,7 +208,7 @@ def test_the_loss_between_neighbours_is_within_epsilon_and_would_not_be_with_loc
     assert max(broken) > 1
 
 
-def test_the_bound_is_near_the_local_sensitivity_of_a_calm_cell() -> None:
+def test_the_bound_is_near_the_local_sensitivity_of_a_regular_cell() -> None:
     rng = np.random.default_rng(11)
     x = rng.random(300)
     cell = list(zip(x.tolist(), np.clip(0.4 + 0.2 * x + rng.normal(0, 0.2, 300), 0, 1).tolist(), strict=True))
@@ -218,13 +218,13 @@ def test_the_bound_is_near_the_local_sensitivity_of_a_calm_cell() -> None:
     assert observed <= method.sensitivity(moments(cell))[0] < 1.3 * observed
 
 
-def test_cells_without_a_line_get_the_whole_range() -> None:
+def test_cells_without_a_line_get_the_full_range_as_sensitivity() -> None:
     method = SmoothLine(X0, F(2), F(1, 4))
     cells = moments([], [(0.5, 0.5)], [(0.5, 0.1)] * 50, [(0.0, 0.0), (1.0, 1.0)])
     assert (method.sensitivity(cells) == 1).all()
 
 
-def test_plans_are_public_and_refuse_what_cannot_be() -> None:
+def test_plans_are_public_and_refuse_inadmissible_parameters() -> None:
     small, large = (SmoothLine.planned(X0, F(2), n) for n in (100, 1000))
     assert small.alpha > large.alpha
     assert small == SmoothLine.planned(X0, F(2), 100)
@@ -232,7 +232,7 @@ def test_plans_are_public_and_refuse_what_cannot_be() -> None:
         SmoothLine.planned(X0, F(1, 1000), 100)
 
 
-def test_it_repeats_under_a_key_stays_in_range_and_refuses_real_keys() -> None:
+def test_estimates_repeat_under_a_key_stay_in_range_and_refuse_real_keys() -> None:
     rng = np.random.default_rng(12)
     cells = rng.random(3000), rng.random(3000), np.arange(0, 3001, 30, dtype=np.int64)
     method = SmoothLine(X0, F(1), F(1, 4))

@@ -64,14 +64,14 @@ def test_the_exact_loss_of_a_replaced_record_is_within_epsilon_too(n: int) -> No
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) <= 2
 
 
-def test_the_audit_sees_a_rate_that_is_too_high() -> None:
-    """Weights eight times as steep as they may be lose more than ε = 1, and it shows."""
+def test_the_audit_detects_a_rate_that_is_too_high() -> None:
+    """Weights eight times as steep as they may be lose more than ε = 1, and the audit detects it."""
     broken = IntegerChoice(F(8), 2)
     one, two = distribution([(0.0, 0.0), (1.0, 0.0)], broken, 0), distribution([(0.0, 1.0), (1.0, 1.0)], broken, 0)
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) > 1.5
 
 
-def test_weights_are_the_law_and_its_slack_is_paid_for() -> None:
+def test_weights_follow_the_distribution_and_their_slack_is_charged() -> None:
     choice = IntegerChoice(F(1), 4)
     table = choice.weights.tolist()
     assert table[0] == TOP
@@ -89,7 +89,7 @@ def test_weights_are_the_law_and_its_slack_is_paid_for() -> None:
     st.tuples(st.sampled_from([0.0, 1.0, 0.5]), st.sampled_from([0.0, 1.0])),
     st.integers(0, 9),
 )
-def test_another_pair_moves_scores_by_two_at_most(cell: Cell, new: tuple[float, float], reach: int) -> None:
+def test_a_different_pair_changes_scores_by_two_at_most(cell: Cell, new: tuple[float, float], reach: int) -> None:
     order = tuple(range(len(cell)))
     moved = np.abs(scores_of(cell, order, reach) - scores_of([new, *cell[1:]], order, reach))
     assert moved.max() <= 2
@@ -100,7 +100,7 @@ def test_another_pair_moves_scores_by_two_at_most(cell: Cell, new: tuple[float, 
 
 @examples(200)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=11), st.integers(0, POINTS))
-def test_scores_equal_counting_one_by_one(cell: Cell, reach: int) -> None:
+def test_scores_agree_with_counting(cell: Cell, reach: int) -> None:
     values = []
     for (xa, ya), (xb, yb) in zip(cell[::2], cell[1::2], strict=False):
         if xa != xb:
@@ -140,7 +140,7 @@ def many_cells(cells: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, y, np.arange(cells + 1, dtype=np.int64) * n
 
 
-def test_it_finds_the_line_and_more_matchings_help() -> None:
+def test_estimates_find_the_line_and_more_matchings_help() -> None:
     cells = many_cells(300, 120)
     one, many = (np.abs(TheilSen(X0, F(4), k).estimate(*cells, KEY).values - 0.4) for k in (1, 16))
     assert np.median(many) < np.median(one) < 0.03
@@ -148,7 +148,7 @@ def test_it_finds_the_line_and_more_matchings_help() -> None:
     assert np.median(far) > 0.1
 
 
-def test_it_repeats_under_a_key_and_serves_cells_without_pairs() -> None:
+def test_estimates_repeat_under_a_key_also_in_cells_without_pairs() -> None:
     cells = many_cells(3000, 3)  # more than one block of cells
     method = TheilSen(X0, F(1), 2)
     once = method.estimate(*cells, KEY)

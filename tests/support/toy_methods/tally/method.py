@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine.spans import Span, Spans, dense, ranges
-from discreet.engine.tabulate import Reading, count_cells
+from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.methods.protocol import Method, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -54,8 +54,8 @@ class TallyMethod(Method):
         words = "two-sided geometric"
         return [PublishedTable(self.name, tuple(self.spec.by), self.domain, self.guarantee(), "", words, None, columns)]
 
-    def tabulate(self, reading: Reading) -> list[Confidential[Any]]:
-        return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
+    def tabulate(self, reading: RecordReading) -> list[Confidential[Any]]:
+        return [Confidential(count_cells(reading.engine, reading.bounded, self.domain))]
 
     def protect(
         self, engine: Any, cells: Any, reservation: Any, places: OutputLocations, progress: Any

@@ -1,20 +1,20 @@
 """Derived columns: what a release uses of a record's values, each a function of that record alone.
 
-An engine never sees a raw value: only the category, bin, number, truth or identifier that is made of it here, by the
-same code on every engine. The names of derived columns are digests, so no name in a source can meet another's.
+An engine never sees a raw value: only the category, bin, number, Boolean or identifier derived from it here, by the
+same code on every engine. Names of derived columns contain digests, so they cannot collide with names in a source.
 """
 
-from discreet.engine.intake.derived.attributes import Category, Cell, Fate, Listed
+from discreet.engine.intake.derived.attributes import Category, Cell, LookedUpCategory, ValueStatus
 from discreet.engine.intake.derived.columns import (
     Bin,
+    CodeText,
     DerivedColumn,
-    Holds,
     Identifier,
     Indicator,
-    Legible,
+    KeyPart,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
     identifier,
 )
 
@@ -22,15 +22,15 @@ __all__ = [
     "Bin",
     "Category",
     "Cell",
+    "CodeText",
     "DerivedColumn",
-    "Fate",
-    "Holds",
     "Identifier",
     "Indicator",
-    "Legible",
-    "Listed",
+    "KeyPart",
+    "LookedUpCategory",
     "Number",
-    "Part",
-    "Shown",
+    "NumberStatus",
+    "SampleCondition",
+    "ValueStatus",
     "identifier",
 ]

@@ -1,4 +1,4 @@
-"""Derived columns of declared attributes: their categories, and the cells that these make."""
+"""Derived columns of declared attributes: their categories, and the cell number these determine."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
-from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, DerivedColumn, Part, Vocabulary, named
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, DerivedColumn, KeyPart, TextIndex, named
 from discreet.engine.intake.normalise import check_code
 
 
 @dataclass(frozen=True, eq=False)
 class CategoryEncoder:
-    """From the texts of an attribute's columns to its categories, one column after the other."""
+    """Maps the texts of an attribute's columns to its categories, one column after the other."""
 
     attribute: Attribute
 
     def find(self, columns: Sequence[pa.Array]) -> Codes:
-        """The category that each record's texts are listed under, or MISSING, or UNDECLARED."""
+        """The category that is declared for each record's texts, or MISSING, or UNDECLARED."""
         place = np.zeros(len(columns[0]), np.int64)
-        for j, ((vocabulary, pairs), values) in enumerate(zip(self._steps, columns, strict=True)):
-            own = vocabulary.find(values, self.attribute.width_of(j))
+        for j, ((index, pairs), values) in enumerate(zip(self._steps, columns, strict=True)):
+            own = index.find(values, self.attribute.width_of(j))
             if j == 0:
-                place = own.astype(np.int64)  # the first column's pairs are its words
+                place = own.astype(np.int64)  # the first column's pairs are its texts
                 continue
-            pair = place * len(vocabulary.words) + own
+            pair = place * len(index.texts) + own
             at = np.searchsorted(pairs, pair)
             known = (place >= 0) & (own >= 0) & (np.append(pairs, -1)[at] == pair)
-            nothing = (place == MISSING) | (own == MISSING)
-            place = np.where(known, at, np.where(nothing, MISSING, UNDECLARED))
+            missing = (place == MISSING) | (own == MISSING)
+            place = np.where(known, at, np.where(missing, MISSING, UNDECLARED))
         return self._codes[place]
 
     @cached_property
-    def _steps(self) -> list[tuple[Vocabulary, NDArray[np.int64]]]:
-        """Of each column its vocabulary, and which pairs there are of what columns before it say and its own word."""
+    def _steps(self) -> list[tuple[TextIndex, NDArray[np.int64]]]:
+        """For each column its text index, and the declared pairs of (combination of earlier columns, own text)."""
         return self._declared[0]
 
     @cached_property
     def _codes(self) -> Codes:
-        """The category of each declared combination of texts; what is UNDECLARED or MISSING stays so."""
+        """The category of each declared combination of texts; UNDECLARED and MISSING are unchanged."""
         codes = np.fromiter(self.attribute.lookup.values(), np.int32, len(self.attribute.lookup))
         ordered = np.empty_like(codes)
         ordered[self._declared[1]] = codes
         return np.append(ordered, np.array([UNDECLARED, MISSING], np.int32))
 
     @cached_property
-    def _declared(self) -> tuple[list[tuple[Vocabulary, NDArray[np.int64]]], NDArray[np.int64]]:
-        """The steps, and where each key of the lookup ends up after the last of them."""
+    def _declared(self) -> tuple[list[tuple[TextIndex, NDArray[np.int64]]], NDArray[np.int64]]:
+        """The steps, and the position of each declared combination after the last step."""
         keys, steps = list(self.attribute.lookup), []
         before = np.zeros(len(keys), np.int64)
         for j in range(len(self.attribute.source)):
-            words = {word: i for i, word in enumerate(dict.fromkeys(key[j] for key in keys))}
-            own = np.fromiter((words[key[j]] for key in keys), np.int64, len(keys))
-            pairs, before = np.unique(before * len(words) + own, return_inverse=True)
-            steps.append((Vocabulary.of(list(words)), pairs))
+            texts = {text: i for i, text in enumerate(dict.fromkeys(key[j] for key in keys))}
+            own = np.fromiter((texts[key[j]] for key in keys), np.int64, len(keys))
+            pairs, before = np.unique(before * len(texts) + own, return_inverse=True)
+            steps.append((TextIndex.of(list(texts)), pairs))
         return steps, before
 
 
 @dataclass(frozen=True, eq=False)
-class _OfAttribute(DerivedColumn):
+class _AttributeColumn(DerivedColumn):
     attribute: Attribute
 
     type = pa.int32()
@@ -82,16 +82,16 @@ class _OfAttribute(DerivedColumn):
     def _encoder(self) -> CategoryEncoder:
         return CategoryEncoder(self.attribute)
 
-    def parts(self) -> tuple[Part, ...]:
-        """The words of its columns, for columns that are in several tables."""
+    def parts(self) -> tuple[KeyPart, ...]:
+        """The texts of its columns, for columns that are in several tables."""
         keys = list(self.attribute.lookup)
-        words = [tuple(dict.fromkeys(key[j] for key in keys)) for j in range(len(self.reads))]
-        return tuple(Part(column, self.attribute.width_of(j), words[j]) for j, column in enumerate(self.reads))
+        texts = [tuple(dict.fromkeys(key[j] for key in keys)) for j in range(len(self.reads))]
+        return tuple(KeyPart(column, self.attribute.width_of(j), texts[j]) for j, column in enumerate(self.reads))
 
 
 @dataclass(frozen=True, eq=False)
-class Category(_OfAttribute):
-    """An attribute's category, "other" where that is declared; none where the record is dropped."""
+class Category(_AttributeColumn):
+    """An attribute's category, recoded to "other" where declared; null if the record is dropped."""
 
     @property
     def values(self) -> int:
@@ -107,9 +107,9 @@ class Category(_OfAttribute):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(_OfAttribute):
-    """As `Category`, before the rules for missing and undeclared values: none, and one number above the last. It is for
-    tables that records are looked up in, where only the record says whether anything is missing."""
+class LookedUpCategory(_AttributeColumn):
+    """As `Category`, before the rules for missing and undeclared values: null if missing, one above the last category
+    if undeclared. For lookup tables, where only the record determines whether a value is missing."""
 
     @property
     def values(self) -> int:
@@ -122,8 +122,8 @@ class Listed(_OfAttribute):
 
 
 @dataclass(frozen=True, eq=False)
-class Fate(_OfAttribute):
-    """What the rules of an attribute meet, for the preflight: a declared value (0), none (1), an undeclared one (2)."""
+class ValueStatus(_AttributeColumn):
+    """For `discreet check`: whether an attribute's value is declared (0), missing (1) or undeclared (2)."""
 
     values = 3
     unlisted = 1
@@ -135,7 +135,7 @@ class Fate(_OfAttribute):
 
 @dataclass(frozen=True, eq=False)
 class Cell(DerivedColumn):
-    """The number of the cell that a record's categories make; none where one of them is none."""
+    """The number of the cell of a record's categories; null if one of them is null."""
 
     domain: Domain
 

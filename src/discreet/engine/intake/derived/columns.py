@@ -1,4 +1,4 @@
-"""Derived columns: what they have in common, a name, a type, a vocabulary, and those of one column of the source."""
+"""Derived columns: their common interface, and those of a single column of the source."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from discreet.domain.bins import Bins
 
 Codes = NDArray[np.int32]
-MISSING, UNDECLARED = -1, -2  # instead of a code
+MISSING, UNDECLARED = -1, -2  # in place of a code
 
 
 class DerivedColumn:
-    """A column to be made of columns of a record."""
+    """A column derived from columns of a record."""
 
     @property
     @abstractmethod
@@ -44,70 +44,70 @@ class DerivedColumn:
 
     @property
     def values(self) -> int | None:
-        """How many there can be besides none; None: it cannot be counted by value."""
+        """The number of possible values, excluding null; None if records cannot be counted by value."""
         return None
 
     @property
     def repeats(self) -> bool:
-        """Whether it is made of codes, of which few are expected."""
+        """Whether it is derived from codes, of which few different ones are expected."""
         return False
 
-    check: Callable[[str, pa.DataType, str], None]  # refuses a source by the type of a column, whatever is in it
-    unlisted: int | bool | None = None  # what a record has of it that is not in the table it is looked up in
+    check: Callable[[str, pa.DataType, str], None]  # refuses a source by a column's type, whatever its values
+    unlisted: int | bool | None = None  # the value for a record that is not listed in the lookup table
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The column's name inside engines."""
+        """The column's name within engines."""
 
     @property
     @abstractmethod
     def reads(self) -> tuple[str, ...]:
-        """The columns of the source that it is made of."""
+        """The columns of the source that it is derived from."""
 
     @abstractmethod
     def make(self, columns: Sequence[pa.Array]) -> pa.Array:
         """One value for each record."""
 
     def through(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """As `make`; of a dictionary, by way of its entries: each value stands for itself, wherever it is."""
+        """As `make`, but entry by entry for a dictionary-encoded column: a value's result depends on it alone."""
         if len(columns) != 1 or not pa.types.is_dictionary(columns[0].type):
             return self.make(columns)
-        words, places = columns[0].dictionary, columns[0].indices
-        made = self.make([pa.concat_arrays([words, pa.nulls(1, words.type)])])  # and what is missing
-        return made.take(places.cast(pa.int64()).fill_null(len(words)) if places.null_count else places)
+        entries, indices = columns[0].dictionary, columns[0].indices
+        derived = self.make([pa.concat_arrays([entries, pa.nulls(1, entries.type)])])  # the last for missing values
+        return derived.take(indices.cast(pa.int64()).fill_null(len(entries)) if indices.null_count else indices)
 
 
 def named(kind: str, *parts: object) -> str:
-    """A name that no two declarations share, also where an engine takes A for a."""
+    """A name that no two declarations share, even if an engine ignores case."""
     text = json.dumps([kind, *parts], ensure_ascii=False, default=str)
     return f"discreet_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """Texts, and the number of each."""
+class TextIndex:
+    """Distinct texts and their numbers."""
 
-    words: pa.Array
+    texts: pa.Array
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Vocabulary:
-        return cls(pa.array(dict.fromkeys(words), pa.large_string()))
+    def of(cls, texts: Sequence[str]) -> TextIndex:
+        return cls(pa.array(dict.fromkeys(texts), pa.large_string()))
 
     def find(self, values: pa.Array, width: int | None = None) -> Codes:
-        """The number of each value, padded with zeros to a width; MISSING or UNDECLARED where it has none."""
+        """The number of each value, zero-padded to a width; MISSING or UNDECLARED if it has none."""
         if pa.types.is_dictionary(values.type):
-            indices = values.indices.cast(pa.int64())  # which may be too narrow for one number more
+            indices = values.indices.cast(pa.int64())  # the original type may be too narrow for one more number
             place = indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
             codes: Codes = np.append(self.find(values.dictionary, width), np.int32(MISSING))[place]
             return codes
         text = texts(values, width)
-        found = pc.fill_null(pc.index_in(text, value_set=self.words), UNDECLARED).to_numpy(zero_copy_only=False)
-        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.int32(MISSING), found)
+        numbers = pc.fill_null(pc.index_in(text, value_set=self.texts), UNDECLARED).to_numpy(zero_copy_only=False)
+        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.int32(MISSING), numbers)
 
 
 @dataclass(frozen=True)
-class _OfColumn(DerivedColumn):
+class _SingleColumn(DerivedColumn):
     column: str
 
     @cached_property
@@ -123,21 +123,21 @@ class _OfColumn(DerivedColumn):
 
     @abstractmethod
     def of(self, values: pa.Array) -> pa.Array:
-        """One value for each of the column's."""
+        """One value for each value of the column."""
 
 
-class _Value(_OfColumn):
+class _Value(_SingleColumn):
     check = staticmethod(check_number)
 
 
-class _Code(_OfColumn):
+class _Code(_SingleColumn):
     repeats = True
     check = staticmethod(check_code)
 
 
 @dataclass(frozen=True)
 class Bin(_Value):
-    """The number of the bin that a value lies in; none where it is no number."""
+    """The number of a value's bin; null if it is not numeric."""
 
     bins: Bins
 
@@ -148,13 +148,13 @@ class Bin(_Value):
         return self.bins.count
 
     def of(self, values: pa.Array) -> pa.Array:
-        low, _, there = compared(values)
-        return pa.array(self.bins.number(low).astype(np.int32), mask=~there)
+        low, _, present = compared(values)
+        return pa.array(self.bins.number(low).astype(np.int32), mask=~present)
 
 
 @dataclass(frozen=True)
-class Holds(_OfColumn):
-    """Whether a value lies between whole bounds, and is one of some codes; false where there is none."""
+class SampleCondition(_SingleColumn):
+    """Whether a value lies between integer bounds, and is one of some codes; false if it is missing."""
 
     at_least: int | None = None
     at_most: int | None = None
@@ -168,8 +168,8 @@ class Holds(_OfColumn):
     def repeats(self) -> bool:
         return not self._ranged
 
-    def in_words(self) -> str:
-        """The condition as one says it."""
+    def description(self) -> str:
+        """The condition, in text."""
         parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
         parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
         parts += [f"one of {', '.join(self.equals)}"] if self.equals is not None else []
@@ -186,20 +186,20 @@ class Holds(_OfColumn):
             check_number(column, kind, where)
 
     def of(self, values: pa.Array) -> pa.Array:
-        held = np.ones(len(values), np.bool_)
+        holds = np.ones(len(values), np.bool_)
         if self.equals is not None:
-            held &= Vocabulary.of(self.equals).find(values) >= 0
+            holds &= TextIndex.of(self.equals).find(values) >= 0
         if self._ranged:
-            low, high, there = compared(values)
-            held &= there
-            held &= True if self.at_least is None else low >= self.at_least
-            held &= True if self.at_most is None else high <= self.at_most
-        return pa.array(held)
+            low, high, present = compared(values)
+            holds &= present
+            holds &= True if self.at_least is None else low >= self.at_least
+            holds &= True if self.at_most is None else high <= self.at_most
+        return pa.array(holds)
 
 
 @dataclass(frozen=True)
 class Number(_Value):
-    """A value as float64; none where it is no number. There is neither NaN nor −0, so all engines order it alike."""
+    """A value as float64; null if it is not numeric. Neither NaN nor −0 occurs, so all engines order it alike."""
 
     type = pa.float64()
 
@@ -209,50 +209,50 @@ class Number(_Value):
 
 @dataclass(frozen=True)
 class Indicator(_Code):
-    """1 where a value is one of some codes, else 0; none where there is no value."""
+    """1 if a value is one of some codes, else 0; null if it is missing."""
 
     codes: tuple[str, ...]
 
     type = pa.float64()
 
     def of(self, values: pa.Array) -> pa.Array:
-        found = Vocabulary.of(self.codes).find(values)
-        return pa.array((found >= 0).astype(np.float64), mask=found == MISSING)
+        numbers = TextIndex.of(self.codes).find(values)
+        return pa.array((numbers >= 0).astype(np.float64), mask=numbers == MISSING)
 
 
 @dataclass(frozen=True)
-class Part(_Code):
-    """The number of a value among some words, and one above the last for any other; none where there is no value."""
+class KeyPart(_Code):
+    """The number of a value among declared texts, one above the last for any other; null if it is missing."""
 
     width: int | None
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
 
     type = pa.int32()
 
     @property
     def values(self) -> int:
-        return len(self.words) + 1
+        return len(self.texts) + 1
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words)}
+        return {text: i for i, text in enumerate(self.texts)}
 
-    def number(self, word: str) -> int:
-        return self._numbers[word]
+    def number(self, text: str) -> int:
+        return self._numbers[text]
 
     def of(self, values: pa.Array) -> pa.Array:
-        found = Vocabulary.of(self.words).find(values, self.width)
-        return pa.array(np.where(found < 0, len(self.words), found).astype(np.int32), mask=found == MISSING)
+        numbers = TextIndex.of(self.texts).find(values, self.width)
+        return pa.array(np.where(numbers < 0, len(self.texts), numbers).astype(np.int32), mask=numbers == MISSING)
 
 
-LONGEST = 1 << 16  # bytes of an identifier; a longer text is none, and cannot exhaust an engine's memory
+LONGEST = 1 << 16  # bytes of an identifier; a longer text counts as missing, and cannot exhaust an engine's memory
 
 
 @dataclass(frozen=True)
-class Identifier(_OfColumn):
-    """Whom a record is about, or what it is looked up by: a whole number where every table has one, else text."""
+class Identifier(_SingleColumn):
+    """The identifier of a privacy unit or a lookup key: an integer if it is one in every table, else text."""
 
-    whole: bool
+    whole: bool  # an integer
 
     check = staticmethod(check_id)
 
@@ -266,7 +266,7 @@ class Identifier(_OfColumn):
 
     @staticmethod
     def fits(kind: pa.DataType) -> bool:
-        """Whether all values of a type are whole numbers of 64 bits."""
+        """Whether all values of a type are signed 64-bit integers."""
         plain = plain_type(kind)
         return bool(pa.types.is_integer(plain) and not pa.types.is_uint64(plain))
 
@@ -278,16 +278,16 @@ class Identifier(_OfColumn):
 
 
 def identifier(column: str) -> str:
-    """The name of the identifier that is made of a column."""
+    """The name of the identifier derived from a column."""
     return named("identifier", column)
 
 
-# --- of one column, for the preflight -------------------------------------------------------------------------------
+# --- of one column, for `discreet check` ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Legible(_Value):
-    """A value that is a number (0), none (1), something else (2): as people write it, or as programs do."""
+class NumberStatus(_Value):
+    """Whether a value is numeric (0), missing (1) or something else (2), by the pattern `NUMBER` (plain) or `REAL`."""
 
     plain: bool
 
@@ -296,13 +296,13 @@ class Legible(_Value):
     unlisted = 1
 
     def of(self, values: pa.Array) -> pa.Array:
-        read = numbers(values, NUMBER if self.plain else REAL)
-        return pc.if_else(absent(values), 1, pc.if_else(read.is_null(), 2, 0)).cast(pa.int32())
+        parsed = numbers(values, NUMBER if self.plain else REAL)
+        return pc.if_else(absent(values), 1, pc.if_else(parsed.is_null(), 2, 0)).cast(pa.int32())
 
 
 @dataclass(frozen=True)
-class Shown(_Code):
-    """A value as its code would be written."""
+class CodeText(_Code):
+    """A value as the text of its code."""
 
     width: int | None
 

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from flint import arb, ctx
 
 from discreet.methods.employer.mechanisms.parameters import log1p
-from discreet.noise.interval_arithmetic import ball, over
+from discreet.noise.interval_arithmetic import ball, enclosure
 
 BITS = 128
 STEPS = 12  # of Newton, from a scale known to suffice
@@ -65,7 +65,7 @@ def _raised(z: arb, power: Fraction) -> arb:
     def at(end: arb) -> arb:
         return (end.log() * ball(power)).exp() if end > 0 else arb(0)
 
-    return over(z, at)
+    return enclosure(z, at)
 
 
 def supremum(loss: Loss, top: Fraction, decided: Callable[[float, float], bool]) -> tuple[float, Fraction]:

@@ -179,7 +179,7 @@ def _total_mismatch(cube: Cube, true: CubeEstimates) -> list[str]:
 def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> CubeEstimates:
     """The exact cube. Where units exceed max_records, other records may be kept than in the release, whose key is
     destroyed."""
-    records = read_records(engine, release, [method], frame).stored(engine)
+    records = read_records(engine, release, [method], frame).store(engine)
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
     exact = method.exact(reading_of(engine, release, [method], records, secret))
     names = [name for name in exact.columns if name != CELL]

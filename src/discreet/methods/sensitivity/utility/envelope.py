@@ -46,7 +46,7 @@ def envelope(
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
         raise PublishError("already exists, or lies in a release", where=str(out), do="name a new folder elsewhere")
     with open_engine(release.engine) as engine:
-        records = read_records(engine, release, tables, frame).stored(engine)
+        records = read_records(engine, release, tables, frame).store(engine)
         secret = ReleaseKey.generate().secret("records", release.release, length=16)
         rows = Observations(records, release.unit, secret)
         influences = cell_influences(engine, table, rows)

@@ -1,4 +1,4 @@
-"""release.yaml: every refusal is one line that names what, where and what to do."""
+"""release.yaml: every error is one line that names what, where and what to do."""
 
 import re
 import subprocess
@@ -112,7 +112,7 @@ def test_a_missing_key_is_named() -> None:
 )
 def test_a_key_that_stands_twice_is_refused(text: str, line: int, key: str) -> None:
     error = refused(text)
-    assert error.what == f"key {key!r} stands twice"
+    assert error.what == f"duplicate key {key!r}"
     assert error.where == f"release.yaml, line {line}"
     assert error.do
 
@@ -172,7 +172,7 @@ def test_deep_nesting_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("key", ["release", "epsilon", "method", "max_records", "values", "tables"])
 @pytest.mark.parametrize("half", [r"\uD800", r"\uDC00\uD800"])
-def test_halves_of_characters_are_refused_wherever_they_stand(key: str, half: str) -> None:
+def test_lone_surrogates_are_refused_anywhere(key: str, half: str) -> None:
     refused(re.sub(rf"\b{key}:.*", lambda _: f'{key}: "{half}"', TEXT))
 
 

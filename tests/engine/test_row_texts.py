@@ -1,4 +1,4 @@
-"""A record's content as a text: no two records share one, and no engine's width of numbers changes it."""
+"""Rows as texts for the keyed order: an injective encoding that does not depend on an engine's width of numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.noise.key import Secret
-from discreet.noise.prf import contents, priorities, siphash_text
+from discreet.noise.prf import priorities, row_texts, siphash_text
 from support.engines import read
 
 KEY = bytes(range(16))
@@ -33,7 +33,7 @@ UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 
 
 def text(*columns: pa.Array) -> list[str]:
-    found: list[str] = contents(columns).to_pylist()
+    found: list[str] = row_texts(columns).to_pylist()
     return found
 
 
@@ -44,7 +44,7 @@ def of(values: list[Any], kind: pa.DataType) -> list[str]:
 @given(tables)
 @example([(None, "-"), ("-", None), ("", "-"), (None, None), ("-", "-"), ("", ""), ("--", ""), (None, "")])
 @example([("1:-", ""), ("-", "0:"), ("1", "11"), ("11", "1"), ("1:1", "1"), ("1", "1:1"), ("11:1", "")])
-def test_different_rows_never_share_a_content(rows: list[tuple[str | None, ...]]) -> None:
+def test_different_rows_never_share_a_text(rows: list[tuple[str | None, ...]]) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = text(*columns)
     assert None not in found
@@ -91,8 +91,8 @@ def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1, max_size=12))
 @example([2.0**53, 2.0**53 + 2, 1e300, -1e300, math.inf, -math.inf, 5e-324, 0.1, 0.1 + 2**-55])
-def test_different_doubles_have_different_contents(values: list[float | None]) -> None:
-    """Equal ones have equal ones: −0 is 0."""
+def test_different_doubles_have_different_texts(values: list[float | None]) -> None:
+    """Equal doubles have equal texts: −0 is 0."""
     found = of(values, pa.float64())
     assert len(set(found)) == len(set(values))
     assert of([-0.0], pa.float64()) == of([0.0], pa.float32()) == of([0], pa.int8()) == ["1:0"]
@@ -118,18 +118,18 @@ def test_booleans_dates_and_columns_without_values() -> None:
 
 
 @given(tables, st.binary(min_size=16, max_size=16))
-def test_priorities_are_the_keyed_hash_of_contents(rows: list[tuple[str | None, ...]], key: bytes) -> None:
+def test_priorities_are_the_keyed_hash_of_row_texts(rows: list[tuple[str | None, ...]], key: bytes) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = priorities(key, columns)
     assert found.type == pa.int64()
     assert found.null_count == 0
-    assert found.to_numpy().view(np.uint64).tolist() == siphash_text(key, contents(columns)).tolist()
+    assert found.to_numpy().view(np.uint64).tolist() == siphash_text(key, row_texts(columns)).tolist()
     assert len(set(found.to_pylist())) == len(set(rows))
 
 
 @pytest.mark.parametrize("n", [1, 5000])
 def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
-    """In every type that a column of codes may have, missing values included."""
+    """In every type that a code column may have, with missing values."""
     columns = {
         "text": pa.array([None if i % 7 == 0 else f"{i % 13}:ü" for i in range(n)], pa.string()),
         "code": pa.array([None if i % 5 == 0 else str(i % 3) for i in range(n)]).dictionary_encode(),
@@ -144,7 +144,7 @@ def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
     expected = dict(zip(range(n), priorities(KEY, list(columns.values())).to_pylist(), strict=True))
     with duckdb_engine() as engine:
         source = read(engine, table.append_column("i", pa.array(range(n))), Path(), [*columns, "i"])
-        hashed = engine.prioritised(engine.store(source), list(columns), "p", Secret(KEY))
+        hashed = engine.with_priorities(engine.store(source), list(columns), "p", Secret(KEY))
         assert hashed.columns[-1] == "p"
         found = [batch.select(["i", "p"]).to_pydict() for batch in engine.batches(engine.store(hashed))]
     assert {i: p for part in found for i, p in zip(part["i"], part["p"], strict=True)} == expected

@@ -1,4 +1,4 @@
-"""Measurements that stay inside: exactly what was committed, in a place of their own, whatever happens on the way."""
+"""Kept noisy measurements: exactly what was committed, in a location of their own, also after crashes."""
 
 from __future__ import annotations
 
@@ -170,19 +170,19 @@ def refused(office: RecodingOffice, out: str | Path, keep: str, match: str) -> N
         ("out", "./out"),
     ],
 )
-def test_places_inside_each_other_are_refused(founded: RecodingOffice, out: str, keep: str) -> None:
+def test_nested_locations_are_refused(founded: RecodingOffice, out: str, keep: str) -> None:
     refused(founded, founded.folder / out, keep, "equals, contains or lies in the place of what is published")
 
 
 @pytest.mark.parametrize("keep", ["there/../out", "there/../out/kept", "link/out", "link/out/kept"])
-def test_places_inside_each_other_by_another_path_are_refused(tmp_path: Path, keep: str) -> None:
+def test_nested_locations_by_another_path_are_refused(tmp_path: Path, keep: str) -> None:
     office = RecodingOffice.founded(tmp_path / "office")
     (office.folder / "there").mkdir()
     (office.folder / "link").symlink_to(office.folder)
     refused(office, office.folder / "out", keep, "equals, contains or lies in the place of what is published")
 
 
-def test_names_that_only_begin_alike_are_not(tmp_path: Path) -> None:
+def test_locations_with_a_common_prefix_are_accepted(tmp_path: Path) -> None:
     office = RecodingOffice.founded(tmp_path / "office")
     office.open(office.measuring(*SMALL, keep_measurements="out-kept")).run(office.folder / "out", simulation="suite")
     assert (office.folder / "out-kept/measurements.json").is_file()
@@ -367,7 +367,7 @@ def test_abandon_removes_staged_measurements(place: Path, step: str) -> None:
         office.ledger.chain().kept("old")
 
 
-def test_another_place_to_keep_is_not_taken_on_resume(
+def test_resume_ignores_another_location_for_measurements(
     place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]
 ) -> None:
     """Where measurements go was reserved; what the file says later does not matter."""
@@ -464,7 +464,7 @@ def test_prefixes_inside_each_other_are_refused(store: S3Server, tmp_path: Path,
     refused(office, store.uri(out), store.uri(keep), "equals, contains or lies in the place of what is published")
 
 
-def test_where_measurements_stay_is_no_part_of_what_is_asked_for(founded: RecodingOffice) -> None:
+def test_the_location_of_measurements_is_not_in_the_digest(founded: RecodingOffice) -> None:
     digests = {
         founded.open(founded.measuring(*SMALL, keep_measurements=keep)).spec.digest() for keep in ("a", "b", ...)
     }

@@ -1,4 +1,4 @@
-"""Two runs at one place, or at places whose names run together: neither publishes or deletes what is another's."""
+"""Two runs in one location, or in locations with colliding names: neither publishes or deletes files of the other."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_was_committed_is_not_deleted_by_another(
     assert verify_folder(first.ledger, agency.folder / one[0]).release == one[1]
 
 
-def test_a_cheap_manifest_is_not_published_around_a_dear_table(agency: Agency) -> None:
+def test_a_manifest_with_a_smaller_epsilon_is_not_published_around_a_costlier_table(agency: Agency) -> None:
     """Staged bytes exchanged after the commit, as names that ran together once did: 1/100 around epsilon 40."""
     dear = release(agency, "c", "40")
     with pytest.raises(Crash):
@@ -142,9 +142,7 @@ def test_while_one_works_another_is_refused_before_it_spends(agency: Agency, ste
     assert not list(agency.folder.glob(".*"))
 
 
-def test_whoever_comes_second_finds_it_finished_before_it_spends(
-    agency: Agency, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_run_is_refused_before_it_spends(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one ends between the second one's look and its lock."""
     from discreet.publish import folder as folders
 

@@ -1,4 +1,4 @@
-"""What an attacker found: places that are one, entries that claim too much, numbers that stop a paid release."""
+"""Attacks: locations that coincide, entries that claim too much, numbers that stop a reserved release."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_is_staged_has_a_short_name_however_long_the_others_are(tmp_path: P
     assert {path.name for path in (office.folder / "kept").iterdir()} == {name}
 
 
-def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
+def test_a_location_where_another_release_keeps_measurements_is_refused(tmp_path: Path) -> None:
     office = RecodingOffice.founded(tmp_path / "office")
     office.measure(EARNINGS)
     shutil.rmtree(office.folder / "kept/old")  # gone for now, not given up
@@ -60,7 +60,7 @@ def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("out", ["out", "kept/out"])
 @pytest.mark.parametrize("below", ["", "kept"])
-def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: str) -> None:
+def test_a_staging_folder_cannot_keep_measurements(tmp_path: Path, out: str, below: str) -> None:
     office = RecodingOffice.founded(tmp_path / "office")
     output = FolderOutput(office.folder / out, Owner("0" * 32, "old"))
     for _, place in output.occupied_paths:
@@ -68,7 +68,7 @@ def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: s
         unspent(office, spec, output.folder, PublishError, "place of what is published")
 
 
-def test_numbers_made_by_hand_have_no_promise(measured_office: RecodingOffice, tmp_path: Path) -> None:
+def test_forged_measurements_have_no_guarantee(measured_office: RecodingOffice, tmp_path: Path) -> None:
     """A ledger's writer enters a derivation whose measurements claim less than was paid: nobody publishes of it."""
     office = measured_office.copied(tmp_path / "office")
     fake = office.folder / "kept/fake"
@@ -81,7 +81,7 @@ def test_numbers_made_by_hand_have_no_promise(measured_office: RecodingOffice, t
     office.ledger.derive(entry, simulated=True)
     head = office.ledger.chain().head
     spec = office.recoding(EARNINGS, recode={"measurements": "kept/fake"})
-    with pytest.raises(LedgerError, match="claim another asset or promise than was paid for"):
+    with pytest.raises(LedgerError, match="claim another asset or guarantee than was reserved"):
         office.open(spec).run(office.folder / "out-new")
     assert office.ledger.chain().head == head
 

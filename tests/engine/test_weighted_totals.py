@@ -1,4 +1,4 @@
-"""From weights to whole steps of a grid: what becomes of each, on both engines, and how far one record can move it."""
+"""Weights as multiples of a grid step: the treatment of each value on both engines, and the sensitivity of totals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.observations import Observations
-from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
+from discreet.engine.weighted_totals import RecordWeight, ReplicateWeight, WeightGrid, weigh_cells
 from discreet.methods.hypercube.spec import Weights
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Person, Record
@@ -31,24 +31,24 @@ DOMAIN = Domain((Attribute.flat("cell", ["a", "b", "c"], None, "cell", None, "")
 NAN, INF = math.nan, math.inf
 ODD = [1.0, 0.0, -0.0, -3.0, None, NAN, INF, -INF, 1e18, 9.3e17, 2.0**62, 2.0**63, 1e300, -1e300, 5e-324, 0.04, 0.05,
        99.96, 100.0, 100.05, 200.0, 1e17]  # fmt: skip
-GRID = Grid(Fraction(1, 10), 1000, 300)
+GRID = WeightGrid(Fraction(1, 10), 1000, 300)
 
 
 def observed(above: Any = "clamp", replicates: int = 2) -> list[Any]:
-    own = Weighed("w", "w", 0.0, 100.0, above)
-    return [own, *(Replicate(f"r{i}", f"r{i}", 0.0, 100.0, weight="w") for i in range(replicates))]
+    own = RecordWeight("w", "w", 0.0, 100.0, above)
+    return [own, *(ReplicateWeight(f"r{i}", f"r{i}", 0.0, 100.0, weight="w") for i in range(replicates))]
 
 
 def weighed(
-    engine: Engine, folder: Path, table: pa.Table, *, above: Any = "clamp", grid: Grid = GRID, unit: Any = None
+    engine: Engine, folder: Path, table: pa.Table, *, above: Any = "clamp", grid: WeightGrid = GRID, unit: Any = None
 ) -> dict[int, tuple[int, ...]]:
     """By cell: n, w, d0, d1."""
     path = folder / f"{sum(1 for _ in folder.iterdir())}.parquet"  # Spark remembers what it has read
     pq.write_table(table, path)
     unit, made = unit or Record(), observed(above)
-    taken_in = take_records(engine, FileSource(path=str(path)), folder, [DOMAIN], unit, observed=made)
+    intake = take_records(engine, FileSource(path=str(path)), folder, [DOMAIN], unit, observed=made)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
-    cells = weigh_cells(engine, Observations(taken_in, unit, secret), DOMAIN, made, grid)
+    cells = weigh_cells(engine, Observations(intake, unit, secret), DOMAIN, made, grid)
     assert cells.columns == ("cell", "n", "w", "d0", "d1")
     columns = [list(row.values()) for batch in engine.batches(cells) for row in batch.to_pylist()]
     return {row[0]: tuple(row[1:]) for row in columns}
@@ -92,21 +92,21 @@ def test_every_odd_weight_and_replicate(engine: Engine, tmp_path: Path, above: s
     assert weighed(engine, tmp_path, records(*zip(*rows, strict=True)), above=above) == brute(rows, above)
 
 
-def test_weights_go_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
-    """Less than half a step counts as a record that weighs nothing: a step at least would make totals too large."""
+def test_weights_are_rounded_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
+    """Weights below half a step become 0: rounding them up to a step would make totals too large."""
     for weight, steps in ((5e-324, 0), (0.04, 0), (0.05, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
         found = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
         assert found == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
 
 
 def test_weights_around_one_add_up_to_what_they_are(engine: Engine, tmp_path: Path) -> None:
-    """Of mean 1, on the default grid: the total is theirs; and on the grid 1 no further off than rounding is."""
+    """With mean 1: on the default grid the total is exact, on the grid 1 it is within the rounding error."""
     weights = np.random.default_rng(7).gamma(0.5, 2.0, 3000).clip(1e-6, 100.0)
     table = records("a" * len(weights), weights, weights, weights)
     step = Weights.model_validate({"column": "w", "max": "100", "epsilon": "1"}).grid
-    ((_, w, *_),) = weighed(engine, tmp_path, table, grid=Grid(step, int(100 / step))).values()
+    ((_, w, *_),) = weighed(engine, tmp_path, table, grid=WeightGrid(step, int(100 / step))).values()
     assert float(w * step) == pytest.approx(weights.sum(), rel=1e-4)
-    ((n, w, *_),) = weighed(engine, tmp_path, table, grid=Grid(Fraction(1), 100)).values()
+    ((n, w, *_),) = weighed(engine, tmp_path, table, grid=WeightGrid(Fraction(1), 100)).values()
     assert (n, w) == (3000, int(np.floor(weights + 0.5).sum()))
 
 
@@ -120,7 +120,7 @@ def test_numbers_of_every_kind(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_grids_that_are_no_power_of_ten(engine: Engine, tmp_path: Path) -> None:
-    found = weighed(engine, tmp_path, records("a", [5.0], [9.0], [0.0]), grid=Grid(Fraction(5, 2), 40, 2))
+    found = weighed(engine, tmp_path, records("a", [5.0], [9.0], [0.0]), grid=WeightGrid(Fraction(5, 2), 40, 2))
     assert found == {0: (1, 2, 2, -2)}
 
 
@@ -136,7 +136,7 @@ def test_what_is_not_a_number_is_so_whatever_else_the_file_holds(
 
 
 def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engine, tmp_path: Path) -> None:
-    """Three records each; one without a weight takes nobody's place."""
+    """Three records each; one without a weight does not displace others."""
     two = [("a", 1.0, 1.0, 1.0), ("b", 2.0, 2.0, 2.0)]
     rows = [row for i in range(30) for row in [*two, ("c", 0.0 if i % 2 else 4.0, 4.0, 4.0)]]
     table = records(*zip(*rows, strict=True))
@@ -148,26 +148,26 @@ def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engin
     assert {cell: numbers[1] // numbers[0] for cell, numbers in found.items()} == {0: 10, 1: 20, 2: 40}
 
 
-def test_what_the_preflight_counts(engine: Engine, tmp_path: Path) -> None:
+def test_the_counts_of_check(engine: Engine, tmp_path: Path) -> None:
     table = records("a" * len(ODD), ODD, ODD, [1.0] * len(ODD))
     pq.write_table(table, tmp_path / "t.parquet")
     own, replicate, _ = made = observed()
     source = FileSource(path="t.parquet")
     read = take_records(engine, source, tmp_path, [DOMAIN], Record(), observed=made, inspect=True).table
 
-    def counted(fates: dict[str, Any]) -> dict[str, int]:
-        flags = read.select(**{name: fate.ifelse(1, 0) for name, fate in fates.items()})
+    def counted(outcomes: dict[str, Any]) -> dict[str, int]:
+        flags = read.select(**{name: fate.ifelse(1, 0) for name, fate in outcomes.items()})
         rows = [row for batch in engine.batches(flags) for row in batch.to_pylist()]
         return {name: sum(row[name] for row in rows) for name in flags.columns}
 
     finite = [w for w in ODD if w is not None and math.isfinite(w)]
-    assert counted(own.fates(read)) == {
+    assert counted(own.outcomes(read)) == {
         "missing": 2,  # not a number is none
         "unreadable": sum(w == INF or w == -INF or (w is not None and w <= 0) for w in ODD),
         "outside": sum(w > 100 for w in finite),
     }
-    assert counted(replicate.fates(read))["missing"] == len(ODD) - len(finite)
-    assert "are dropped; 7 above 100 count as 100" in own.told(2, 7, 7)
+    assert counted(replicate.outcomes(read))["missing"] == len(ODD) - len(finite)
+    assert "are dropped; 7 above 100 count as 100" in own.audit_line(2, 7, 7)
 
 
 # --- neighbours -----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _moved(one: dict[int, tuple[int, ...]], two: dict[int, tuple[int, ...]]) -> 
 
 @examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=6), record, st.sampled_from(["clamp", "drop"]))
-def test_one_record_moves_one_cell_by_what_is_stated(
+def test_one_record_changes_one_cell_by_at_most_the_sensitivity(
     duckdb: Engine, tmp_path: Path, rows: list[Any], more: Any, above: str
 ) -> None:
     """n by 1, w by at most `largest`, each deviation by at most `bound`; and no record stops anything."""
@@ -206,7 +206,7 @@ def test_one_record_moves_one_cell_by_what_is_stated(
 
 @examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=5), st.lists(record, min_size=1, max_size=5))
-def test_one_unit_moves_cells_by_as_many_records_as_count(
+def test_one_unit_changes_cells_by_at_most_max_records_records(
     duckdb: Engine, tmp_path: Path, rows: list[Any], mine: list[Any]
 ) -> None:
     who = [str(i // 2) for i in range(len(rows))]

@@ -1,5 +1,5 @@
-"""A place where a release cannot be published is refused before anything is spent, and one that another release needs
-is not taken: whichever way it is written."""
+"""A location that cannot be published to, or that another release needs, is refused before anything is spent, however
+its path is written."""
 
 from __future__ import annotations
 
