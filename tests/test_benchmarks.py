@@ -62,6 +62,6 @@ def test_a_table_is_printed_without_it() -> None:
 
 
 def test_a_real_benchmark() -> None:
-    found = json.loads(ran("-m", "benchmarks.counts", "--json", "--rows", "2000", "--rounds", "1").stdout)
-    assert (found["rows"], found["cells"]) == (2000, 72_000)
-    assert found["cost_vs_floor"] > 0
+    actual = json.loads(ran("-m", "benchmarks.counts", "--json", "--rows", "2000", "--rounds", "1").stdout)
+    assert (actual["rows"], actual["cells"]) == (2000, 72_000)
+    assert actual["cost_vs_floor"] > 0

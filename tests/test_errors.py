@@ -52,12 +52,12 @@ def makers() -> set[str]:
 
 def raises() -> list[tuple[str, int, str]]:
     """Every `raise Name(…)` in the source."""
-    root, found = Path(discreet.__file__).parent, []
+    root, actual = Path(discreet.__file__).parent, []
     for file in root.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                found.append((file.relative_to(root).as_posix(), node.lineno, ast.unparse(node.exc.func)))
-    return found
+                actual.append((file.relative_to(root).as_posix(), node.lineno, ast.unparse(node.exc.func)))
+    return actual
 
 
 def test_refusals_come_from_the_hierarchy() -> None:

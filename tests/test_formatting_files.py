@@ -27,11 +27,11 @@ texts = st.text(st.sampled_from("'=+-@\t\r\n＝1.,e%a\"\\") | st.characters(code
 @example("'")
 @example("'=1")
 def test_no_text_is_a_formula_and_each_is_read_back(text: str) -> None:
-    found = guarded(text)
-    assert unguarded(found) == text
-    assert found in (text, f"'{text}")
-    if found.startswith(BEGINNINGS):
-        float(found.replace(",", "").removesuffix("%"))  # a number
+    actual = guarded(text)
+    assert unguarded(actual) == text
+    assert actual in (text, f"'{text}")
+    if actual.startswith(BEGINNINGS):
+        float(actual.replace(",", "").removesuffix("%"))  # a number
 
 
 @given(texts, texts)
@@ -56,12 +56,12 @@ def test_an_apostrophe_of_somebody_else_stays() -> None:
 
 @given(st.lists(st.none() | texts, max_size=6))
 @example([*FORMULAS, *NUMBERS, None])
-def test_a_column_is_guarded_as_its_texts_are(found: list[str | None]) -> None:
-    expected = [None if text is None else guarded(text) for text in found]
-    plain = pa.array(found, pa.string())
+def test_a_column_is_guarded_as_its_texts_are(actual: list[str | None]) -> None:
+    expected = [None if text is None else guarded(text) for text in actual]
+    plain = pa.array(actual, pa.string())
     assert guarded_column(plain).to_pylist() == expected
-    assert guarded_table(pa.table({"a": plain.dictionary_encode(), "=b": pa.nulls(len(found), pa.int64())})) == (
-        pa.table({"a": pa.array(expected, pa.string()), "'=b": pa.nulls(len(found), pa.int64())})
+    assert guarded_table(pa.table({"a": plain.dictionary_encode(), "=b": pa.nulls(len(actual), pa.int64())})) == (
+        pa.table({"a": pa.array(expected, pa.string()), "'=b": pa.nulls(len(actual), pa.int64())})
     )
 
 
@@ -73,8 +73,8 @@ def test_negative_numbers_are_not_touched(tmp_path: Path) -> None:
 
 
 def test_labels_beside_a_layout_are_guarded() -> None:
-    found = Sidecars({"institution": {"00100200": ("00100200", "=HYPERLINK(1)")}})
-    (text,) = found.texts(False, None, "r").values()  # type: ignore[arg-type]
+    actual = Sidecars({"institution": {"00100200": ("00100200", "=HYPERLINK(1)")}})
+    (text,) = actual.texts(False, None, "r").values()  # type: ignore[arg-type]
     assert list(csv.reader(io.StringIO(text)))[1] == ["00100200", "'=HYPERLINK(1)"]
 
 

@@ -32,19 +32,19 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\u202egnp.exe\u200b\x9b1m\r\nforged
 
 @pytest.mark.parametrize("character", DANGEROUS, ids=ascii)
 def test_invisible_characters_are_escaped(character: str) -> None:
-    found = visible(f"a{character}b")
-    assert found.isprintable()
-    assert character not in found
-    assert found.startswith("a\\")
-    assert found.encode().decode("unicode_escape") == f"a{character}b"
+    actual = visible(f"a{character}b")
+    assert actual.isprintable()
+    assert character not in actual
+    assert actual.startswith("a\\")
+    assert actual.encode().decode("unicode_escape") == f"a{character}b"
 
 
 @given(st.text())
 def test_a_line_is_one_line_that_can_be_printed_everywhere(text: str) -> None:
-    found = visible(text)
-    assert not set(found) & set(DANGEROUS)
-    found.encode()
-    assert visible(found) == found
+    actual = visible(text)
+    assert not set(actual) & set(DANGEROUS)
+    actual.encode()
+    assert visible(actual) == actual
 
 
 @pytest.mark.parametrize("text", ["plain", "ε ≤ 4 × 2⁵², “Zürich”, 東京, עברית, 😀", "C:\\new", ""])
@@ -66,14 +66,14 @@ def test_printing_never_fails_for_want_of_an_encoding(encoding: str, monkeypatch
 @given(st.integers(0, 3 * MOST))
 def test_a_long_text_is_cut_with_a_mark(length: int) -> None:
     text = "a" * length + "end"
-    found = cut(text)
-    assert found.endswith("end")
+    actual = cut(text)
+    assert actual.endswith("end")
     if len(text) <= MOST:
-        assert found == text
+        assert actual == text
     else:
-        assert f" […{len(text) - MOST:,} characters left out…] " in found
-        assert len(found) < MOST + 50
-        assert found.endswith(text[-LAST:])
+        assert f" […{len(text) - MOST:,} characters left out…] " in actual
+        assert len(actual) < MOST + 50
+        assert actual.endswith(text[-LAST:])
 
 
 def test_a_refusal_of_the_server_is_cut() -> None:
@@ -89,14 +89,14 @@ def test_columns_of_a_table_stay_below_each_other() -> None:
 
 def test_everything_is_printed_in_one_way() -> None:
     """But one line of numbers that is written over."""
-    found = []
+    actual = []
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 if called in ("print", "typer.echo", "sys.stdout.write", "sys.stderr.write", "sys.stdout.writelines"):
-                    found.append(f"{file.relative_to(SOURCE)}: {called}")
-    assert found == ["synth/__main__.py: sys.stderr.write"]
+                    actual.append(f"{file.relative_to(SOURCE)}: {called}")
+    assert actual == ["synth/__main__.py: sys.stderr.write"]
 
 
 # --- as people call it

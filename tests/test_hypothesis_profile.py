@@ -15,8 +15,8 @@ FILES = sorted(path for path in HERE.rglob("*.py") if path.name not in ("hypothe
 
 
 def calls(node: ast.AST) -> list[tuple[str, ast.Call]]:
-    found = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-    return [(getattr(call.func, "id", getattr(call.func, "attr", "")), call) for call in found]
+    actual = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return [(getattr(call.func, "id", getattr(call.func, "attr", "")), call) for call in actual]
 
 
 def own(text: str) -> list[str]:
@@ -31,8 +31,8 @@ def own(text: str) -> list[str]:
 def unmarked(text: str) -> list[str]:
     """Tests that draw examples inside: Hypothesis does not know them, so they say themselves that slower tiers must run
     them with all of theirs."""
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    inside = [f for f in found if {name for line in f.body for name, _ in calls(line)} & {"given", RUN_MACHINE}]
+    actual = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    inside = [f for f in actual if {name for line in f.body for name, _ in calls(line)} & {"given", RUN_MACHINE}]
     return [function.name for function in inside if "mark.hypothesis" not in text and "mark.slow" not in text]
 
 
@@ -40,8 +40,8 @@ RUN_MACHINE = "run_state_machine_as_test"
 
 
 def test_the_profile_is_in_force() -> None:
-    found = settings()
-    assert {name: getattr(found, name) for name in EVERYWHERE} == EVERYWHERE
+    actual = settings()
+    assert {name: getattr(actual, name) for name in EVERYWHERE} == EVERYWHERE
     assert settings.get_current_profile_name() in (FAST, FULL)
 
 
@@ -58,11 +58,11 @@ def test_few_examples_are_fewer_and_all_are_what_a_test_asks_for() -> None:
 
 def test_no_test_file_says_otherwise() -> None:
     assert len(FILES) > 100
-    assert {str(path.relative_to(HERE)): found for path in FILES if (found := own(path.read_text()))} == {}
+    assert {str(path.relative_to(HERE)): actual for path in FILES if (actual := own(path.read_text()))} == {}
 
 
 def test_whoever_draws_inside_a_test_marks_it() -> None:
-    assert {str(path.relative_to(HERE)): found for path in FILES if (found := unmarked(path.read_text()))} == {}
+    assert {str(path.relative_to(HERE)): actual for path in FILES if (actual := unmarked(path.read_text()))} == {}
     assert unmarked("def test():\n    @given(x)\n    def run(x): ...\n    run()") == ["test"]
 
 

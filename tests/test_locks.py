@@ -38,16 +38,16 @@ PARTS = {"requirements.lock": BASE, "requirements-dev.lock": [*BASE, *EXTRAS]}
 
 def needed(asked: Iterable[Requirement]) -> set[str]:
     """Names of these packages and of all that they need, as the installed ones say."""
-    found, left = set[tuple[str, str]](), [(one, "") for one in asked]
+    actual, left = set[tuple[str, str]](), [(one, "") for one in asked]
     while left:
         one, within = left.pop()
         if one.marker is not None and not one.marker.evaluate({"extra": within}):
             continue
         name = canonicalize_name(one.name)
-        for extra in {"", *one.extras} - {extra for known, extra in found if known == name}:
-            found.add((name, extra))
+        for extra in {"", *one.extras} - {extra for known, extra in actual if known == name}:
+            actual.add((name, extra))
             left += [(Requirement(text), extra) for text in requires(name) or ()]
-    return {name for name, _ in found}
+    return {name for name, _ in actual}
 
 
 @pytest.mark.parametrize("name", PARTS)

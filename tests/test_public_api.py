@@ -74,8 +74,8 @@ def test_the_tester_finds_what_is_missing() -> None:
     Bare.__module__ = "discreet.example"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discreet, "Bare", Bare, raising=False)
-        found = dict(annotations("Bare"))
-    assert found == {"Bare.field": "Any", "Bare.method.untyped": "", "Bare.method": ""}
+        actual = dict(annotations("Bare"))
+    assert actual == {"Bare.field": "Any", "Bare.method.untyped": "", "Bare.method": ""}
 
 
 def test_every_method_has_its_declaration_class() -> None:

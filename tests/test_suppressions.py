@@ -24,13 +24,13 @@ def blind(tree: ast.AST) -> Iterator[int]:
 
 
 def test_no_suppression_is_blind() -> None:
-    found = {
+    actual = {
         f"{path.relative_to(package.parent)}:{line}"
         for package in PACKAGES
         for path in package.rglob("*.py")
         for line in blind(ast.parse(path.read_text(encoding="utf-8")))
     }
-    assert found == set()
+    assert actual == set()
 
 
 @pytest.mark.parametrize(

@@ -62,5 +62,5 @@ def test_an_offender_fails_the_run(repository: Path, deed: str, options: tuple[s
 
 @pytest.mark.parametrize("name", ["pytest_sessionstart", "pytest_sessionfinish", "pytest_terminal_summary"])
 def test_this_suite_has_the_hooks(request: pytest.FixtureRequest, name: str) -> None:
-    found = [getattr(plugin, name, None) for plugin in request.config.pluginmanager.get_plugins()]
-    assert getattr(tidiness, name) in found
+    actual = [getattr(plugin, name, None) for plugin in request.config.pluginmanager.get_plugins()]
+    assert getattr(tidiness, name) in actual

@@ -21,8 +21,8 @@ def chosen(target: str) -> str:
     """The expression by which a target chooses its tests; without one it runs all."""
     recipe = re.search(rf"^{target}:.*\n\t(\$\(PYTEST\).*)", MAKEFILE, re.MULTILINE)
     assert recipe, target
-    found = re.search(r'-m "([^"]*)"', recipe[1])
-    return found[1] if found else "True"
+    actual = re.search(r'-m "([^"]*)"', recipe[1])
+    return actual[1] if actual else "True"
 
 
 def test_the_tiers_cover_every_test() -> None:

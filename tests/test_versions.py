@@ -67,13 +67,13 @@ def test_the_reference_lists_them() -> None:
 
 
 @pytest.mark.parametrize("found", ["discreet-manifest/1", "discreet-manifest/3", "discreet-manifest/"])
-def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
-    edited(folder / "manifest.json", format=found)
+def test_a_manifest_of_another_version(folder: Path, actual: str) -> None:
+    edited(folder / "manifest.json", format=actual)
     for opened in (read, lambda place: TableCatalogue.of([place])):
         with pytest.raises(PublishError) as caught:
             opened(folder)
         assert str(caught.value) == (
-            f"{folder}: is in format '{found}', and this version of discreet reads 'discreet-manifest/2' alone. "
+            f"{folder}: is in format '{actual}', and this version of discreet reads 'discreet-manifest/2' alone. "
             "Produce it again with this version, or read it with the version that wrote it."
         )
 
@@ -100,12 +100,12 @@ def test_measurements_of_another_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", ["2", '"1"', "true", "null", "1.0", "[1]", "0"])
-def test_a_declaration_of_another_version(found: str) -> None:
+def test_a_declaration_of_another_version(actual: str) -> None:
     """Before anything else in it is looked at: another version may mean something else by the same keys."""
     with pytest.raises(
         SpecError, match=r"^release\.yaml: is in format .*, and this version of discreet reads 1 alone\."
     ):
-        parse(f"format: {found}\nsomething_new: 1\n{SPEC}")
+        parse(f"format: {actual}\nsomething_new: 1\n{SPEC}")
 
 
 def test_a_declaration_may_say_its_version(tmp_path: Path) -> None:

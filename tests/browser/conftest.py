@@ -65,14 +65,14 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def browser(chromium: tuple[Browser, Browser]) -> Iterator[Browser]:
     """In every test: no requests to other hosts, and an empty console."""
-    found = chromium[0]
-    found.wide_viewport()
-    found.requested(), found.console_errors()
-    yield found
+    actual = chromium[0]
+    actual.wide_viewport()
+    actual.requested(), actual.console_errors()
+    yield actual
     homes = tuple(f"{one.home}/" for one in chromium)
-    strange = [url for url in found.requested() if not url.startswith((*homes, "data:", "about:", "blob:", "chrome:"))]
+    strange = [url for url in actual.requested() if not url.startswith((*homes, "data:", "about:", "blob:", "chrome:"))]
     assert strange == []
-    assert found.console_errors() == []
+    assert actual.console_errors() == []
 
 
 @pytest.fixture

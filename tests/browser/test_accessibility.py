@@ -63,4 +63,4 @@ def test_axe_would_find_something(browser: Browser) -> None:
     """A page with a planted defect fails."""
     browser.open("/about")
     browser.driver.execute_script("document.querySelector('main').append(document.createElement('button'))")
-    assert any(found.startswith("button-name") for found in findings(browser))
+    assert any(actual.startswith("button-name") for actual in findings(browser))

@@ -118,10 +118,10 @@ def test_keys_alone_build_a_table(browser: Browser) -> None:
         ActionChains(browser.driver).send_keys(*keys).perform()
 
     def focus() -> str:
-        found: str = browser.driver.execute_script(
+        actual: str = browser.driver.execute_script(
             "const e = document.activeElement; return e.name || e.id || e.innerText.trim() || e.tagName"
         )
-        return found
+        return actual
 
     def tab_to(what: str) -> None:
         for _ in range(60):

@@ -49,10 +49,10 @@ def models(module: Any) -> list[type[BaseModel]]:
 
 def spec_keys() -> set[str]:
     """Every key of every model of the spec, and the short forms of the unit."""
-    modules = [import_module(f"{spec.__name__}.{found.name}") for found in iter_modules(spec.__path__)]
+    modules = [import_module(f"{spec.__name__}.{actual.name}") for actual in iter_modules(spec.__path__)]
     modules += [import_module(f"discreet.methods.{name}.spec") for name in METHODS]
-    found = {key for module in modules for model in models(module) for key in model.model_fields} - {"base", "kind"}
-    return found | set(release._UNIT_KEYS) | {"whole", "max_records", "alpha", "adversary", "record"}
+    actual = {key for module in modules for model in models(module) for key in model.model_fields} - {"base", "kind"}
+    return actual | set(release._UNIT_KEYS) | {"whole", "max_records", "alpha", "adversary", "record"}
 
 
 def unit_keys() -> set[str]:

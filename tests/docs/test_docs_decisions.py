@@ -38,8 +38,8 @@ def changed_by(text: str) -> list[tuple[str, str, str]]:
 
 def changes(text: str) -> set[tuple[str, str]]:
     """What a decision does to which others."""
-    found = re.findall(r"(Supersedes|Amends) ([\d, ]+)\.", standing(text))
-    return {(verb, number) for verb, numbers in found for number in numbers.split(", ")}
+    actual = re.findall(r"(Supersedes|Amends) ([\d, ]+)\.", standing(text))
+    return {(verb, number) for verb, numbers in actual for number in numbers.split(", ")}
 
 
 def row(name: str) -> str:

@@ -23,7 +23,7 @@ def test_docstring_examples_run(name: str) -> None:
 
 def test_there_are_examples_and_a_wrong_one_is_caught() -> None:
     finder = doctest.DocTestFinder()
-    found = sum(len(t.examples) for name in MODULES for t in finder.find(importlib.import_module(name)))
-    assert found >= 2
+    actual = sum(len(t.examples) for name in MODULES for t in finder.find(importlib.import_module(name)))
+    assert actual >= 2
     wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
     assert doctest.DocTestRunner(verbose=False).run(wrong, out=lambda _: None).failed == 1

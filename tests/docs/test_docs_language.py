@@ -43,7 +43,8 @@ def test_no_text_has_private_words() -> None:
 
 
 def test_no_text_calls_a_paper_by_number() -> None:
-    texts = {str(file.relative_to(ROOT)): papers_by_number(file.read_text(encoding="utf-8")) for file in TEXTS}
+    pages = [file for file in TEXTS if file.suffix != ".svg"]  # pictures are full of numbers
+    texts = {str(file.relative_to(ROOT)): papers_by_number(file.read_text(encoding="utf-8")) for file in pages}
     assert {file: papers for file, papers in texts.items() if papers} == {}
 
 

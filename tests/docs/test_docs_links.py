@@ -16,13 +16,13 @@ _PRIVATE = re.compile(r"(?<![\w.])/(?:home|root|work|tmp|opt|Users)/|pypi\.|pyth
 
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    found: set[str] = set()
+    actual: set[str] = set()
     for title in re.findall(r"^#+ (.+)$", without_fences(text), re.MULTILINE):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
         slug = re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
-        twins = sum(slug == old or re.fullmatch(re.escape(slug) + r"-\d+", old) is not None for old in found)
-        found.add(f"{slug}-{twins}" if twins else slug)
-    return found
+        twins = sum(slug == old or re.fullmatch(re.escape(slug) + r"-\d+", old) is not None for old in actual)
+        actual.add(f"{slug}-{twins}" if twins else slug)
+    return actual
 
 
 def broken(page: Path, text: str) -> list[str]:
@@ -33,10 +33,10 @@ def broken(page: Path, text: str) -> list[str]:
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        found = file.exists() and file.is_relative_to(ROOT)
-        if found and anchor:
-            found = anchor in anchors(text if file == page else file.read_text(encoding="utf-8"))
-        wrong += [] if found else [target]
+        actual = file.exists() and file.is_relative_to(ROOT)
+        if actual and anchor:
+            actual = anchor in anchors(text if file == page else file.read_text(encoding="utf-8"))
+        wrong += [] if actual else [target]
     return wrong
 
 

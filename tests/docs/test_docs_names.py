@@ -63,12 +63,12 @@ def there(path: str) -> bool:
 
 def unknown(text: str, *, modules: bool) -> list[str]:
     """What a page names that is not there. `NAME` stands for any."""
-    found = [name for name in _DOTTED.findall(text) if not defined(name)]
-    found += [name for name in _PROGRAM.findall(text) if not runs(name)]
-    found += [path for path in _PATH.findall(text) if "NAME" not in path and not (ROOT / path).exists()]
+    actual = [name for name in _DOTTED.findall(text) if not defined(name)]
+    actual += [name for name in _PROGRAM.findall(text) if not runs(name)]
+    actual += [path for path in _PATH.findall(text) if "NAME" not in path and not (ROOT / path).exists()]
     if modules:
-        found += [path for path in _MODULE.findall(without_fences(text)) if "NAME" not in path and not there(path)]
-    return [name for name in found if name not in _NO_NAMES]
+        actual += [path for path in _MODULE.findall(without_fences(text)) if "NAME" not in path and not there(path)]
+    return [name for name in actual if name not in _NO_NAMES]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *PROOFS], ids=lambda page: str(page.relative_to(ROOT)))

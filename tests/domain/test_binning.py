@@ -81,13 +81,13 @@ def test_one_bin_contains_everything() -> None:
 
 @distributions
 @given(edges, st.lists(st.integers(-1100, 1100), max_size=30))
-def test_number_against_its_definition(found: tuple[int, ...], values: list[int]) -> None:
-    bins = Bins(found)
-    expected = [min(max(bisect_right(found, value) - 1, 0), bins.count - 1) for value in values]
+def test_number_against_its_definition(actual: tuple[int, ...], values: list[int]) -> None:
+    bins = Bins(actual)
+    expected = [min(max(bisect_right(actual, value) - 1, 0), bins.count - 1) for value in values]
     assert bins.number(np.array(values, np.int64)).tolist() == expected
     for value, place in zip(values, expected, strict=True):
-        assert place == 0 or found[place] <= value
-        assert place == bins.count - 1 or value < found[place + 1]
+        assert place == 0 or actual[place] <= value
+        assert place == bins.count - 1 or value < actual[place + 1]
 
 
 # --- other prices ---------------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ def test_a_price_ratio_that_merges_edges_is_refused() -> None:
 
 def test_lognormal_is_the_construction_of_the_pseo_beta_appendix() -> None:
     """PSEO Beta Appendix, §2: unrounded parameters near these give Table 1, the printed ones do not."""
-    found = lognormal(Fraction("11.00255"), Fraction("0.75275"), 10_000)
-    assert found.count == PSEO.count
-    apart = [abs(a / b - 1) for a, b in zip(found.edges, PSEO.edges, strict=True)]
+    actual = lognormal(Fraction("11.00255"), Fraction("0.75275"), 10_000)
+    assert actual.count == PSEO.count
+    apart = [abs(a / b - 1) for a, b in zip(actual.edges, PSEO.edges, strict=True)]
     assert max(apart) < 1e-4
     printed = lognormal(Fraction("11.003"), Fraction("0.753"), 10_000)
     assert printed.edges != PSEO.edges  # why the table is data

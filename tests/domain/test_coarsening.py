@@ -37,8 +37,8 @@ def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Att
 
 def code_of(attribute: Attribute, value: str) -> int | None:
     """The category of a source value, as in a release."""
-    found = attribute.lookup.get((value,))
-    return attribute.other_code if found is None else found
+    actual = attribute.lookup.get((value,))
+    return attribute.other_code if actual is None else actual
 
 
 pairs = st.lists(st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.booleans()), max_size=3)
@@ -54,9 +54,9 @@ def test_parents_and_children_against_every_record(made: list[tuple[list[int], b
     places = [i for i in range(len(both)) if i in keep]
     luck.shuffle(places)  # a coarse domain may have its attributes in any order, and may leave some out
     coarse = Domain(tuple(both[i][1] for i in places))
-    found = coarsening(fine, coarse)
-    assert found is not None
-    parents = found.parents(np.arange(fine.cells))
+    actual = coarsening(fine, coarse)
+    assert actual is not None
+    parents = actual.parents(np.arange(fine.cells))
     seen = {}
     values = [[*(key[0] for key in a.lookup), *(["strange"] if a.other is not None else [])] for a, _ in both]
     for record in itertools.product(*values):
@@ -65,8 +65,8 @@ def test_parents_and_children_against_every_record(made: list[tuple[list[int], b
     assert sorted(seen) == list(range(fine.cells))
     assert parents.tolist() == [seen[cell] for cell in range(fine.cells)]
     sizes = Counter(seen.values())
-    assert found.children().tolist() == [sizes[cell] for cell in range(coarse.cells)]
-    assert found.children().sum() == fine.cells
+    assert actual.children().tolist() == [sizes[cell] for cell in range(coarse.cells)]
+    assert actual.children().sum() == fine.cells
 
 
 @distributions
@@ -78,14 +78,14 @@ def test_within_is_a_function_or_none(one: list[int], two: list[int]) -> None:
     implied: dict[int, set[int]] = {}
     for a, b in zip(one[:size], two[:size], strict=True):
         implied.setdefault(a, set()).add(b)
-    found = first.within(second)
+    actual = first.within(second)
     if any(len(targets) > 1 for targets in implied.values()):
-        assert found is None
+        assert actual is None
     else:
-        assert found is not None
+        assert actual is not None
         names = {int(key[0][1:]): i for i, key in enumerate(second.categories)}
         expected = [names[next(iter(implied[int(key[0][1:])]))] for key in first.categories]
-        assert found.tolist() == expected
+        assert actual.tolist() == expected
 
 
 def test_other_is_in_other() -> None:
@@ -134,11 +134,11 @@ def test_everything_adds_up_to_one_cell() -> None:
 def test_children_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     fine, coarse = nested("x", [0, 0, 1, 1, 1])
     other, _ = nested("y", [0, 1, 2])
-    found = coarsening(Domain((other, fine)), Domain((coarse,)))
-    assert found is not None
-    whole = found.children().tolist()
+    actual = coarsening(Domain((other, fine)), Domain((coarse,)))
+    assert actual is not None
+    whole = actual.children().tolist()
     monkeypatch.setattr(domain_module, "_CHUNK", 4)
-    assert found.children().tolist() == whole == [6, 9]
+    assert actual.children().tolist() == whole == [6, 9]
 
 
 def test_levels_of_a_hierarchy_and_coarser_groups_add_up(tmp_path: Path) -> None:
@@ -147,11 +147,11 @@ def test_levels_of_a_hierarchy_and_coarser_groups_add_up(tmp_path: Path) -> None
     shown = {"programme": ["inst", "cip"], "families": ["state", "family"], "inst": ["inst"]}
     fine, families, inst = from_groups("programme", path, shown, ["i", "c"], None, "here")
     years = Attribute.flat("years", ["1", "5"], None, "years", None, "")
-    found = coarsening(Domain((fine, years)), Domain((years, families)))
-    assert found is not None
-    assert found.coarse.columns == ("years", "state", "family")
-    assert found.children().tolist() == [3, 1, 3, 1]
-    assert found.parents(np.arange(8)).tolist() == [0, 2, 0, 2, 0, 2, 1, 3]
+    actual = coarsening(Domain((fine, years)), Domain((years, families)))
+    assert actual is not None
+    assert actual.coarse.columns == ("years", "state", "family")
+    assert actual.children().tolist() == [3, 1, 3, 1]
+    assert actual.parents(np.arange(8)).tolist() == [0, 2, 0, 2, 0, 2, 1, 3]
     assert coarsening(Domain((families,)), Domain((inst,))) is None  # neither lies in the other
     path.write_text("block,tract\n1a,1\n1b,1\n2a,2\n")
     block, tract = from_hierarchy(path, ["block", "tract"], "code", "other", "", "geo")
@@ -164,5 +164,5 @@ def test_a_category_without_codes_has_no_parent() -> None:
     """It would be missing from every coarser cell, so the domains do not nest."""
     fine, coarse = nested("x", [0, 0, 1])
     unreachable = replace(fine, categories=(*fine.categories, ("never",)))
-    found = unreachable.within(coarse)
-    assert found is None or (found >= 0).all()
+    actual = unreachable.within(coarse)
+    assert actual is None or (actual >= 0).all()

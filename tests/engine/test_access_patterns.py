@@ -105,8 +105,8 @@ class Percentiles:
         values = dense(span.first, span.cells, cells, counts)
         LAW.add_to(values, stream, span.first)
         for group, histogram in enumerate(values.reshape(-1, self.bins), span.first // self.bins):
-            found = [[group], *([p] for p in quartiles(histogram))]
-            yield pa.RecordBatch.from_arrays([pa.array(f, pa.int64()) for f in found], schema=self.schema)
+            actual = [[group], *([p] for p in quartiles(histogram))]
+            yield pa.RecordBatch.from_arrays([pa.array(f, pa.int64()) for f in actual], schema=self.schema)
 
 
 def quartiles(histogram: np.ndarray[Any, Any]) -> list[int]:
@@ -117,11 +117,11 @@ def quartiles(histogram: np.ndarray[Any, Any]) -> list[int]:
 def test_histograms(engine: Engine, jobs: ibis.Table) -> None:
     cells = engine.store(jobs.group_by(cell=_.group * BINS + _.bin).aggregate(n=_.count()))
     spans = Spans(GROUPS * BINS, 4 * BINS)  # whole groups; the last span is shorter
-    found = lines(engine.gather(cells, spans, Percentiles(BINS), SECRET))
+    actual = lines(engine.gather(cells, spans, Percentiles(BINS), SECRET))
     exact = Counter((r["group"], r["bin"]) for r in records().to_pylist())
     histograms = noise(GROUPS * BINS).reshape(GROUPS, BINS)
     histograms += np.array([[exact[g, b] for b in range(BINS)] for g in range(GROUPS)])
-    assert found == [(g, *quartiles(histograms[g])) for g in range(GROUPS)]
+    assert actual == [(g, *quartiles(histograms[g])) for g in range(GROUPS)]
 
 
 # --- (b) two-level grouping -----------------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ class Dominated:
 def test_two_level_grouping(engine: Engine, jobs: ibis.Table) -> None:
     sizes = jobs.group_by(cell=_.group, establishment=_.establishment).aggregate(m=_.count())
     cells = sizes.group_by("cell").aggregate(largest=_.m.max(), n=_.m.sum())  # one pass, not stored
-    found = lines(engine.gather(cells, Spans(GROUPS, 7), Dominated(), SECRET))
+    actual = lines(engine.gather(cells, Spans(GROUPS, 7), Dominated(), SECRET))
     exact = Counter((r["group"], r["establishment"]) for r in records().to_pylist())
     each = [[n for (group, _establishment), n in exact.items() if group == g] for g in range(GROUPS)]
     drawn = noise(GROUPS).tolist()
     factor = [3 if 2 * max(e, default=0) > sum(e) else 1 for e in each]
-    assert found == [(g, sum(each[g]) + drawn[g] * factor[g]) for g in range(GROUPS)]
+    assert actual == [(g, sum(each[g]) + drawn[g] * factor[g]) for g in range(GROUPS)]
 
 
 # --- (c) groups of cells, twice -------------------------------------------------------------------------------------
@@ -205,12 +205,12 @@ def test_second_pass(engine: Engine, jobs: ibis.Table) -> None:
     noisy = engine.map(cells, spans, Noisy(AREAS), SECRET)
     sums = noisy.group_by("industry").aggregate(total=_.noisy.sum()).order_by("industry")
     totals = [(row["industry"], row["total"]) for batch in engine.batches(sums) for row in batch.to_pylist()]
-    found = lines(engine.gather(cells, spans, Corrected(tuple(t for _i, t in totals), AREAS), SECRET))
+    actual = lines(engine.gather(cells, spans, Corrected(tuple(t for _i, t in totals), AREAS), SECRET))
     exact = Counter(records()["group"].to_pylist())
     values = (noise(GROUPS) + [exact[g] for g in range(GROUPS)]).reshape(INDUSTRIES, AREAS)
     assert totals == list(enumerate(values.sum(axis=1).tolist()))
     expected = np.concatenate([preserved(group, int(group.sum())) for group in values])
-    assert found == list(enumerate(expected.tolist()))
+    assert actual == list(enumerate(expected.tolist()))
     assert min(expected.reshape(INDUSTRIES, AREAS).sum(axis=1)) == min(t for _i, t in totals)
 
 
@@ -259,7 +259,7 @@ def test_sufficient_statistics(engine: Engine, jobs: ibis.Table) -> None:
     slopes = slopes.mutate(industry=slopes.cell // AREAS)
     steepest = slopes.group_by("industry").aggregate(steepest=_.slope.abs().max())
     joined = engine.store(slopes.inner_join(steepest, "industry").select("cell", "slope", "steepest"))
-    found = lines(engine.gather(joined, spans, Relative(), SECRET))
+    actual = lines(engine.gather(joined, spans, Relative(), SECRET))
     rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for r in records().to_pylist():
         rows[r["group"]].append((r["x"], r["y"]))
@@ -269,7 +269,7 @@ def test_sufficient_statistics(engine: Engine, jobs: ibis.Table) -> None:
     }
     top = {i: max(abs(s) for g, s in exact.items() if g // AREAS == i) for i in {g // AREAS for g in exact}}
     drawn = noise(GROUPS).tolist()
-    assert found == [(g, s / top[g // AREAS] + drawn[g]) for g, s in sorted(exact.items())]
+    assert actual == [(g, s / top[g // AREAS] + drawn[g]) for g, s in sorted(exact.items())]
 
 
 def _xx(x: int, y: int) -> int:
@@ -305,7 +305,7 @@ def test_raw_rows(engine: Engine, jobs: ibis.Table) -> None:
     """Several rows per cell, in the order of their values, whichever column comes first."""
     hours = (_.y % 3 == 0).ifelse(_.y / 4, -_.bin / 8)
     table = jobs.select(wage=_.x % 5, hours=hours, cell=_.group)
-    found = lines(engine.gather(table, Spans(GROUPS, 3), Digests()))
+    actual = lines(engine.gather(table, Spans(GROUPS, 3), Digests()))
     rows: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for r in records().to_pylist():
         x, y = r["x"], r["y"]
@@ -314,7 +314,7 @@ def test_raw_rows(engine: Engine, jobs: ibis.Table) -> None:
     for g, mine in sorted(rows.items()):
         wages, reals = zip(*sorted(mine), strict=True)
         expected.append((g, len(mine), digest(np.array(wages), np.array(reals))))
-    assert found == expected
+    assert actual == expected
 
 
 # --- spans at the edges ---------------------------------------------------------------------------------------------
@@ -335,8 +335,8 @@ def test_every_span_is_visited_once(engine: Engine, jobs: ibis.Table) -> None:
     cells = engine.store(jobs.group_by(cell=_.group + 10**12).aggregate(n=_.count()))  # in the last span alone
     spans = Spans(10**12 + GROUPS, 10**11)
     seen: list[tuple[int, int]] = []
-    found = lines(engine.gather(cells, spans, Visits(), progress=lambda done, total: seen.append((done, total))))
-    assert found == [(span.number, span.first, span.cells) for span in spans]
+    actual = lines(engine.gather(cells, spans, Visits(), progress=lambda done, total: seen.append((done, total))))
+    assert actual == [(span.number, span.first, span.cells) for span in spans]
     assert seen[-1] == (11, 11)
     assert [done for done, _total in seen] == sorted(done for done, _total in seen)
     nothing = engine.store(cells.filter(_.n < 0))

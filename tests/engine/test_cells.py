@@ -26,11 +26,13 @@ def test_ranges_cover_a_span_and_hold_its_rows(
 ) -> None:
     span = Span(0, first, n)
     mine = {cell: count for cell, count in content.items() if span.first <= cell < span.end}
-    found = list(ranges(span, iter(batches(mine, rows)), size))
-    assert [cell for start, many, _, _ in found for cell in range(start, start + many)] == list(range(first, first + n))
-    assert all(many == size for _, many, _, _ in found[:-1])
+    actual = list(ranges(span, iter(batches(mine, rows)), size))
+    assert [cell for start, many, _, _ in actual for cell in range(start, start + many)] == list(
+        range(first, first + n)
+    )
+    assert all(many == size for _, many, _, _ in actual[:-1])
     seen: dict[int, int] = {}
-    for start, many, cells, (values,) in found:
+    for start, many, cells, (values,) in actual:
         assert cells.dtype == values.dtype == np.int64
         assert all(start <= cell < start + many for cell in cells)
         seen |= dict(zip(cells.tolist(), values.tolist(), strict=True))

@@ -71,9 +71,9 @@ def test_spark_is_the_one_asked_for(spark: Spark) -> None:
 def test_published_bytes_of_one_table(bureau: Bureau, spark: Spark, method: str) -> None:
     """The part of the test below that `make test` runs: one table of every method that reads records."""
     made, declared = one_of_each(bureau.folder, method)
-    expected, found = made.published(declared), made.published(declared, spark.session)
-    assert [name for name in expected if expected[name] != found.get(name)] == []
-    assert expected.keys() == found.keys()
+    expected, actual = made.published(declared), made.published(declared, spark.session)
+    assert [name for name in expected if expected[name] != actual.get(name)] == []
+    assert expected.keys() == actual.keys()
 
 
 SOON_JOBS = [("in three", False), ("whole", True)]
@@ -108,9 +108,9 @@ def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.Monke
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.adaptive.coalescePartitions.enabled", "false")
     expected = bureau.published(spec(unit, write_records(bureau, records())))
     assert any("/part-" in name for name in expected) == (part < 100)
-    found = bureau.published(spec(unit, split(records(), bureau.folder / "split", pieces)), spark.session)
-    assert [name for name in expected if expected[name] != found.get(name)] == []
-    assert expected.keys() == found.keys()
+    actual = bureau.published(spec(unit, split(records(), bureau.folder / "split", pieces)), spark.session)
+    assert [name for name in expected if expected[name] != actual.get(name)] == []
+    assert expected.keys() == actual.keys()
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_published_bytes_of_jobs(
             source: str(split(pq.read_table(path), tmp_path / name / source, pieces))
             for source, path in declared["source"].items()
         }
-        found = register.published({**declared, "source": cut_up}, spark.session)
-        assert [file for file in expected if expected[file] != found.get(file)] == []
-        assert expected.keys() == found.keys()
+        actual = register.published({**declared, "source": cut_up}, spark.session)
+        assert [file for file in expected if expected[file] != actual.get(file)] == []
+        assert expected.keys() == actual.keys()
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_published_bytes_of_estimates(
     expected = bureau.published(declared)
     assert any("/part-" in name for name in expected) == (part < 10)
     cut_up = {"records": str(split(table, bureau.folder / "split", pieces))}
-    found = bureau.published({**declared, "source": cut_up}, spark.session)
-    assert [name for name in expected if expected[name] != found.get(name)] == []
-    assert expected.keys() == found.keys()
+    actual = bureau.published({**declared, "source": cut_up}, spark.session)
+    assert [name for name in expected if expected[name] != actual.get(name)] == []
+    assert expected.keys() == actual.keys()
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ def test_published_bytes_of_cubes(
     assert any("/part-" in name for name in expected) == (part < 100)
     assert not [name for name in expected if "measured" in name]
     cut_up = {"records": str(split(records(), bureau.folder / "split", pieces))}
-    found = bureau.published({**declared, "source": cut_up}, spark.session)
-    assert [name for name in expected if expected[name] != found.get(name)] == []
-    assert expected.keys() == found.keys()
+    actual = bureau.published({**declared, "source": cut_up}, spark.session)
+    assert [name for name in expected if expected[name] != actual.get(name)] == []
+    assert expected.keys() == actual.keys()
 
 
 def test_resumed_on_another_engine(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,8 +299,8 @@ def test_hostile_values(bureau: Bureau, spark: Spark, entity: str) -> None:
     """The same cells, and the same bounded records of every entity, for any values."""
     source = split(hostile(), bureau.folder / "hostile", 2)
     declared = hostile_spec(source, {"person": entity, "max_records": 2})
-    expected, found = bureau.published(declared), bureau.published(declared, spark.session)
-    assert [name for name in expected if expected[name] != found.get(name)] == []
+    expected, actual = bureau.published(declared), bureau.published(declared, spark.session)
+    assert [name for name in expected if expected[name] != actual.get(name)] == []
 
 
 def test_check(bureau: Bureau, spark: Spark) -> None:
@@ -308,14 +308,14 @@ def test_check(bureau: Bureau, spark: Spark) -> None:
     declared = hostile_spec(split(hostile(), bureau.folder / "hostile", 2), {"person": "uint64", "max_records": 2})
     declared["tables"] = [{"name": "t", "method": "counts", "by": ["d0", "d1", "d9", "d12"], "epsilon": "1"}]
 
-    def numbers(found: Audit) -> Audit:
-        return replace(found, attributes=tuple(replace(a, examples=()) for a in found.attributes))
+    def numbers(actual: Audit) -> Audit:
+        return replace(actual, attributes=tuple(replace(a, examples=()) for a in actual.attributes))
 
-    expected, found = bureau.open(declared).check(), bureau.open(declared, spark.session).check()
-    assert numbers(found) == numbers(expected)
-    assert found.records_over > 0
-    assert all(a.missing > 0 for a in found.attributes)
-    assert found.attributes[0].undeclared > 0
+    expected, actual = bureau.open(declared).check(), bureau.open(declared, spark.session).check()
+    assert numbers(actual) == numbers(expected)
+    assert actual.records_over > 0
+    assert all(a.missing > 0 for a in actual.attributes)
+    assert actual.attributes[0].undeclared > 0
 
 
 def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
@@ -343,8 +343,8 @@ def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
     frame = spark.session.read.parquet(f"file://{bureau.folder}/plain.parquet")
     with open_engine("duckdb", spark.session) as engine:
         for source in (FileSource(path=str(path)), frame):
-            found, found_places = look(engine, source)
-            assert [name for name in names if values[name] != found[name]] == []
+            actual, found_places = look(engine, source)
+            assert [name for name in names if values[name] != actual[name]] == []
             assert places == found_places
     assert len(set(places)) > 200  # rows that differ
 
@@ -465,6 +465,6 @@ def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table], 
     table = stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
     public = engine.load_table(pa.table({"t": ["t1"], "label": ["one"]}))
     joined = engine.with_priorities(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
-    found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
-    assert [(r["i"], r["label"]) for r in found] == [(1, "one"), (8, "one")]
-    assert found[0]["place"] == found[1]["place"]
+    actual = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
+    assert [(r["i"], r["label"]) for r in actual] == [(1, "one"), (8, "one")]
+    assert actual[0]["place"] == actual[1]["place"]

@@ -76,8 +76,8 @@ def test_both_engines_publish_the_same_bytes_of_negative_zeros(tmp_path: Path, s
         "domains": {"sector": {"values": ["farm", "shop"]}},
         "tables": [{"name": "t", "by": ["sector"], "epsilon": "1", "delta": "0.01", **ESTIMATES}],
     }
-    expected, found = bureau.published(spec), bureau.published(spec, spark.session)
-    assert [file for file in expected if expected[file] != found.get(file)] == []
+    expected, actual = bureau.published(spec), bureau.published(spec, spark.session)
+    assert [file for file in expected if expected[file] != actual.get(file)] == []
 
 
 def columns(persons: pa.Array, **more: Any) -> pa.Table:
@@ -132,18 +132,18 @@ def test_files_at_a_uri_that_disagree_about_a_type_are_refused_before_they_are_r
     data = office.folder / "data"
     settings = spark.session.sparkContext._jsc.hadoopConfiguration()
     settings.set("fs.viewfs.mounttable.default.link./data", f"file://{data}")
-    found = []
+    actual = []
     for name in ("0.parquet", "2.parquet"):
         data.mkdir()
         pq.write_table(pa.table({"person_id": pa.nulls(1), "sector": ["farm"]}), data / name)
         pq.write_table(pa.table({"person_id": [1, 2], "sector": ["farm", "shop"]}), data / "1.parquet")
-        found.append(office.run("viewfs://default/data", session=spark.session))
+        actual.append(office.run("viewfs://default/data", session=spark.session))
         for path in data.iterdir():
             path.unlink()
         data.rmdir()
-    assert found[0] == found[1]
-    assert "disagree about a column's type" in f"{found[0].refused}{found[0].stopped}"
-    assert found[0].spent == 0
+    assert actual[0] == actual[1]
+    assert "disagree about a column's type" in f"{actual[0].refused}{actual[0].stopped}"
+    assert actual[0].spent == 0
     data.mkdir()
     pq.write_table(pa.table({"person_id": [1, 2], "sector": ["farm", "shop"]}), data / "1.parquet")
     assert office.run("viewfs://default/data", session=spark.session).occupied() == {("farm",): 1, SHOP: 1}

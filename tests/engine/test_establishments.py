@@ -78,10 +78,10 @@ def by_hand(rows: list[dict[str, Any]], what: Workforce, most: int = 10**9) -> d
     }
 
 
-def _code(found: Any, row: dict[str, Any]) -> int | None:
-    value = row[found.source[0]]
-    text = None if value is None else str(value).rjust(found.width or 0, "0")
-    return found.lookup.get((text,), found.other_code)
+def _code(actual: Any, row: dict[str, Any]) -> int | None:
+    value = row[actual.source[0]]
+    text = None if value is None else str(value).rjust(actual.width or 0, "0")
+    return actual.lookup.get((text,), actual.other_code)
 
 
 def jobs_of(
@@ -99,9 +99,9 @@ def jobs_of(
 
 
 def rows_of(engine: Engine, table: ibis.Table) -> dict[int, tuple[int, ...]]:
-    found = [row for batch in engine.batches(table) for row in batch.to_pylist()]
-    assert len({row["cell"] for row in found}) == len(found)
-    return {row["cell"]: tuple(value for name, value in row.items() if name != "cell") for row in found}
+    actual = [row for batch in engine.batches(table) for row in batch.to_pylist()]
+    assert len({row["cell"] for row in actual}) == len(actual)
+    return {row["cell"]: tuple(value for name, value in row.items() if name != "cell") for row in actual}
 
 
 PLACE, SEX = attribute("place", PLACES), attribute("sex", SEXES)
@@ -130,8 +130,8 @@ def test_every_cell_against_plain_python(form: str) -> None:
                 == some
             )
             sized = count_jobs_with_sizes(engine, jobs.workforce(engine, what), what.workers.cells)
-            found = rows_of(engine, sized.select("cell", "n", "largest"))
-            assert found == {cell: (n, size) for cell, (n, _, size) in expected.items()}
+            actual = rows_of(engine, sized.select("cell", "n", "largest"))
+            assert actual == {cell: (n, size) for cell, (n, _, size) in expected.items()}
             small = count_jobs_without_large(engine, jobs.workforce(engine, what), what.workers.cells, 12)
             kept = {cell: (n, most) for cell, (n, most, _) in by_hand(rows, what, 12).items() if n}
             assert rows_of(engine, small) == kept
@@ -208,8 +208,8 @@ def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
         by = replace(PLACE, source=(name,))
         what = Workforce(Domain((by,)), Domain(()), Domain(()))
         sources = {"jobs": jobs, "w": listed} if joined else {"jobs": jobs.join(listed, "id")}
-        found = jobs_of(engine, what, sources, {"w": "id"} if joined else {})
-        assert rows_of(engine, found.job_counts(engine, what)) == {0: (40, 40), 1: (7, 7)}
+        actual = jobs_of(engine, what, sources, {"w": "id"} if joined else {})
+        assert rows_of(engine, actual.job_counts(engine, what)) == {0: (40, 40), 1: (7, 7)}
 
 
 @pytest.mark.parametrize("nulls", [0, 1])
@@ -293,12 +293,12 @@ def test_codes_of_columns_in_several_tables(engine: Engine, tmp_path: Path, othe
     pq.write_table(pa.Table.from_pylist(rows[:-1]).select(["worker", "sex"]), tmp_path / "workers.parquet")
     files = {name: FileSource(path=f"{name}.parquet") for name in ("jobs", "workers", "all")}
     apart = {name: files[name] for name in ("jobs", "workers")}
-    found = rows_of(engine, jobs_of(engine, what, apart, {"workers": "worker"}, tmp_path).job_counts(engine, what))
-    assert found == rows_of(
+    actual = rows_of(engine, jobs_of(engine, what, apart, {"workers": "worker"}, tmp_path).job_counts(engine, what))
+    assert actual == rows_of(
         engine, jobs_of(engine, what, {"all": files["all"]}, None, tmp_path).job_counts(engine, what)
     )
     codes = Counter(lookup.get((row["place"], f"0{row['sex']}"), None if other is None else 3) for row in rows)
-    assert {cell: n for cell, (n, _) in found.items()} == {c: n for c, n in codes.items() if c is not None}
+    assert {cell: n for cell, (n, _) in actual.items()} == {c: n for c, n in codes.items() if c is not None}
 
 
 def test_a_column_that_two_tables_have_is_refused(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def rows(
     unit, source = unit or Record(), FileSource(path=str(tmp_path / "t.parquet"))
     records = take_records(engine, source, tmp_path, [domain], unit, observed=observed)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
-    found = Observations(records, unit, secret).of(engine, domain, observed)
-    raw = pa.Table.from_batches(list(engine.batches(found)))
+    actual = Observations(records, unit, secret).of(engine, domain, observed)
+    raw = pa.Table.from_batches(list(engine.batches(actual)))
     cells, *columns = (column.to_numpy() for column in raw.columns)
     columns = [made.bounded(column) for made, column in zip(observed, columns, strict=True)]
     kept = [
@@ -49,35 +49,35 @@ def rows(
 
 
 def test_clamped(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0))
-    assert found == [(0, 0.25), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.75)]  # what is infinite is no number
-    assert all(math.copysign(1, value) == 1 for _, value in found)  # no negative zero
+    actual = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0))
+    assert actual == [(0, 0.25), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.75)]  # what is infinite is no number
+    assert all(math.copysign(1, value) == 1 for _, value in actual)  # no negative zero
 
 
 def test_dropped(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, outside="drop"))
-    assert found == [(0, 0.25), (0, 0.5), (1, 0.0), (1, 0.75)]
+    actual = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, outside="drop"))
+    assert actual == [(0, 0.25), (0, 0.5), (1, 0.0), (1, 0.75)]
 
 
 def test_texts_and_decimals(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("t", "text", 0.0, 1.0), ObservedValue("m", "money", 0.0, 1.0))
-    assert found == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
+    actual = rows(engine, tmp_path, ObservedValue("t", "text", 0.0, 1.0), ObservedValue("m", "money", 0.0, 1.0))
+    assert actual == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
 
 
 def test_zeros_and_ones(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("w", "who", 0.0, 1.0, equals=("1", "4")))
-    assert found == [(0, 0.0)] * 3 + [(0, 1.0)] * 2 + [(1, 0.0), (1, 1.0)]
+    actual = rows(engine, tmp_path, ObservedValue("w", "who", 0.0, 1.0, equals=("1", "4")))
+    assert actual == [(0, 0.0)] * 3 + [(0, 1.0)] * 2 + [(1, 0.0), (1, 1.0)]
 
 
 def test_one_record_of_each_person(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0), unit=Person(column="who", max_records=1))
-    assert len(found) == 3  # persons 1, 2 and 3: the record without a finite number takes nobody's place
-    assert sum(value in (0.25, 0.5) for _, value in found) == 1
+    actual = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0), unit=Person(column="who", max_records=1))
+    assert len(actual) == 3  # persons 1, 2 and 3: the record without a finite number takes nobody's place
+    assert sum(value in (0.25, 0.5) for _, value in actual) == 1
 
 
 def test_everything_in_one_cell(engine: Engine, tmp_path: Path) -> None:
-    found = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, ranked=True), domain=Domain(()))
-    assert [value for _, value in found] == [0.0, 0.1, 0.2, 0.25, 0.5, 0.75, 2.0]
+    actual = rows(engine, tmp_path, ObservedValue("x", "x", 0.0, 1.0, ranked=True), domain=Domain(()))
+    assert [value for _, value in actual] == [0.0, 0.1, 0.2, 0.25, 0.5, 0.75, 2.0]
 
 
 @pytest.mark.parametrize("unit", [Record()])

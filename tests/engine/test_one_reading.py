@@ -51,9 +51,9 @@ def diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path, scan = tmp_path / "diary", parquet.scan
 
     def live(paths: Sequence[Path], where: str) -> Scan:
-        found = scan(paths, where)
-        names = [f"{where} {i}" for i in range(len(found.pieces))]
-        return replace(found, pieces=[Live(p, n, path) for p, n in zip(found.pieces, names, strict=True)])
+        actual = scan(paths, where)
+        names = [f"{where} {i}" for i in range(len(actual.pieces))]
+        return replace(actual, pieces=[Live(p, n, path) for p, n in zip(actual.pieces, names, strict=True)])
 
     monkeypatch.setattr(parquet, "scan", live)
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
@@ -113,9 +113,9 @@ def test_tables_of_several_methods_are_of_one_reading(bureau: Bureau, diary: Pat
 
 
 def employer(register: Register, unit: str, one_file: bool, names: Sequence[str]) -> dict[str, Any]:
-    found = register.spec(HIDDEN[unit], one_file=one_file)
-    found["tables"] = [{"name": n, "method": "employer", "epsilon": "3", **JOBS[unit][n]} for n in names]
-    return found
+    actual = register.spec(HIDDEN[unit], one_file=one_file)
+    actual["tables"] = [{"name": n, "method": "employer", "epsilon": "3", **JOBS[unit][n]} for n in names]
+    return actual
 
 
 @pytest.mark.parametrize("one_file", [True, False], ids=["one file", "joined"])
@@ -132,24 +132,24 @@ def test_all_tables_of_jobs_are_of_one_reading(tmp_path: Path, diary: Path, one_
 @pytest.mark.parametrize("unit", ["record", "person"])
 def test_what_is_looked_up_is_read_once(tmp_path: Path, diary: Path, unit: str) -> None:
     register = Register(tmp_path / "register")
-    found = register.spec()
-    found["unit"] = "record" if unit == "record" else {"person": "worker", "max_records": 1}
+    actual = register.spec()
+    actual["unit"] = "record" if unit == "record" else {"person": "worker", "max_records": 1}
     counted = [
         {"name": n, "method": "counts", "by": by, "epsilon": "1"} for n, by in (("a", ["sex"]), ("b", ["place"]))
     ]
     for given in (counted, counted[:1]):
-        register.published({**found, "tables": given})
+        register.published({**actual, "tables": given})
         assert once(diary)
 
 
 @pytest.mark.parametrize("method", ["counts", "earnings", "flows", "sensitivity", "hypercube", "employer"])
 def test_workers_read_every_piece_once(bureau: Bureau, spark: Spark, diary: Path, tmp_path: Path, method: str) -> None:
     if method == "employer":
-        found = employer(Register(tmp_path / "register"), "strong", False, [*JOBS["strong"]][:2])
+        actual = employer(Register(tmp_path / "register"), "strong", False, [*JOBS["strong"]][:2])
     else:
-        found = declared(bureau, method)
-        found["tables"] = found["tables"][:2]
-    bureau.published(found, spark.session)
+        actual = declared(bureau, method)
+        actual["tables"] = actual["tables"][:2]
+    bureau.published(actual, spark.session)
     assert once(diary)
 
 

@@ -33,8 +33,8 @@ UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 
 
 def text(*columns: pa.Array) -> list[str]:
-    found: list[str] = row_texts(columns).to_pylist()
-    return found
+    actual: list[str] = row_texts(columns).to_pylist()
+    return actual
 
 
 def of(values: list[Any], kind: pa.DataType) -> list[str]:
@@ -46,15 +46,15 @@ def of(values: list[Any], kind: pa.DataType) -> list[str]:
 @example([("1:-", ""), ("-", "0:"), ("1", "11"), ("11", "1"), ("1:1", "1"), ("1", "1:1"), ("11:1", "")])
 def test_different_rows_never_share_a_text(rows: list[tuple[str | None, ...]]) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
-    found = text(*columns)
-    assert None not in found
-    assert len(set(found)) == len(set(rows))
-    assert len(dict(zip(found, rows, strict=True))) == len(set(rows))
+    actual = text(*columns)
+    assert None not in actual
+    assert len(set(actual)) == len(set(rows))
+    assert len(dict(zip(actual, rows, strict=True))) == len(set(rows))
 
 
 def test_missing_is_no_dash_and_nothing_is_no_missing() -> None:
-    found = of([None, "-", "", "0:", "1:-"], pa.string())
-    assert found == ["-", "1:-", "0:", "2:0:", "3:1:-"]
+    actual = of([None, "-", "", "0:", "1:-"], pa.string())
+    assert actual == ["-", "1:-", "0:", "2:0:", "3:1:-"]
 
 
 @given(st.lists(hostile, min_size=1, max_size=6))
@@ -93,15 +93,15 @@ def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
 @example([2.0**53, 2.0**53 + 2, 1e300, -1e300, math.inf, -math.inf, 5e-324, 0.1, 0.1 + 2**-55])
 def test_different_doubles_have_different_texts(values: list[float | None]) -> None:
     """Equal doubles have equal texts: −0 is 0."""
-    found = of(values, pa.float64())
-    assert len(set(found)) == len(set(values))
+    actual = of(values, pa.float64())
+    assert len(set(actual)) == len(set(values))
     assert of([-0.0], pa.float64()) == of([0.0], pa.float32()) == of([0], pa.int8()) == ["1:0"]
 
 
 def test_numbers_that_are_no_numbers_stop_nothing() -> None:
-    found = of([math.nan, math.inf, -math.inf, None, 0.0], pa.float64())
-    assert len(set(found)) == 5
-    assert found == of([math.nan, math.inf, -math.inf, None, 0.0], pa.float32())
+    actual = of([math.nan, math.inf, -math.inf, None, 0.0], pa.float64())
+    assert len(set(actual)) == 5
+    assert actual == of([math.nan, math.inf, -math.inf, None, 0.0], pa.float32())
 
 
 def test_the_largest_whole_numbers_are_told_apart() -> None:
@@ -120,11 +120,11 @@ def test_booleans_dates_and_columns_without_values() -> None:
 @given(tables, st.binary(min_size=16, max_size=16))
 def test_priorities_are_the_keyed_hash_of_row_texts(rows: list[tuple[str | None, ...]], key: bytes) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
-    found = priorities(key, columns)
-    assert found.type == pa.int64()
-    assert found.null_count == 0
-    assert found.to_numpy().view(np.uint64).tolist() == siphash_text(key, row_texts(columns)).tolist()
-    assert len(set(found.to_pylist())) == len(set(rows))
+    actual = priorities(key, columns)
+    assert actual.type == pa.int64()
+    assert actual.null_count == 0
+    assert actual.to_numpy().view(np.uint64).tolist() == siphash_text(key, row_texts(columns)).tolist()
+    assert len(set(actual.to_pylist())) == len(set(rows))
 
 
 @pytest.mark.parametrize("n", [1, 5000])
@@ -146,5 +146,5 @@ def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
         source = read(engine, table.append_column("i", pa.array(range(n))), Path(), [*columns, "i"])
         hashed = engine.with_priorities(engine.store(source), list(columns), "p", Secret(KEY))
         assert hashed.columns[-1] == "p"
-        found = [batch.select(["i", "p"]).to_pydict() for batch in engine.batches(engine.store(hashed))]
-    assert {i: p for part in found for i, p in zip(part["i"], part["p"], strict=True)} == expected
+        actual = [batch.select(["i", "p"]).to_pydict() for batch in engine.batches(engine.store(hashed))]
+    assert {i: p for part in actual for i, p in zip(part["i"], part["p"], strict=True)} == expected

@@ -43,7 +43,7 @@ def split(content: Rows, at: list[int]) -> list[pa.RecordBatch]:
 
 
 def joined(batches: Any) -> Rows:
-    return [tuple(row.values()) for found in batches for row in found.to_pylist()]
+    return [tuple(row.values()) for actual in batches for row in actual.to_pylist()]
 
 
 # --- spans ----------------------------------------------------------------------------------------------------------
@@ -52,13 +52,13 @@ def joined(batches: Any) -> Rows:
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_every_cell_is_in_exactly_one_span(cells: int, size: int) -> None:
     spans = Spans(cells, size)
-    found = list(spans)
-    assert [cell for span in found for cell in range(span.first, span.end)] == list(range(cells))
-    assert [span.number for span in found] == list(range(len(spans)))
-    assert all(span.cells == size for span in found[:-1])
-    assert found[-1].cells <= size
-    assert found[-1].end == cells
-    assert all(span.cells > 0 for span in found) or (cells == 0 and len(found) == 1)
+    actual = list(spans)
+    assert [cell for span in actual for cell in range(span.first, span.end)] == list(range(cells))
+    assert [span.number for span in actual] == list(range(len(spans)))
+    assert all(span.cells == size for span in actual[:-1])
+    assert actual[-1].cells <= size
+    assert actual[-1].end == cells
+    assert all(span.cells > 0 for span in actual) or (cells == 0 and len(actual) == 1)
 
 
 @given(st.integers(1, 2**62), st.integers(1, 2**62))
@@ -99,9 +99,9 @@ def test_any_split_into_batches_is_cut_the_same(content: Rows, at: list[int], bo
 def test_no_batch_is_empty_and_none_crosses_a_border(content: Rows, at: list[int], size: int) -> None:
     source = Ascending(iter(split(content, at)))
     for span in Spans(31, size):
-        for found in source.until(span.end):
-            assert found.num_rows
-            assert span.first <= cells_of(found)[0] <= cells_of(found)[-1] < span.end
+        for actual in source.until(span.end):
+            assert actual.num_rows
+            assert span.first <= cells_of(actual)[0] <= cells_of(actual)[-1] < span.end
 
 
 def test_rows_are_read_only_as_far_as_needed() -> None:
@@ -124,10 +124,10 @@ def test_rows_are_read_only_as_far_as_needed() -> None:
 
 
 def mark(*batches: pa.RecordBatch) -> bytes:
-    found = Fingerprint()
+    actual = Fingerprint()
     for one in batches:
-        found.update(one)
-    return found.digest()
+        actual.update(one)
+    return actual.digest()
 
 
 @given(rows, cuts)
@@ -235,9 +235,9 @@ def test_a_table_without_rows_has_one_fingerprint_a_span() -> None:
 
 def test_the_kernel_that_takes_fingerprints_can_be_sent_to_a_worker() -> None:
     kernel = pickle.loads(pickle.dumps(FingerprintKernel()))
-    (found,) = kernel(Span(3, 0, 5), iter([batch([(1, 2)])]), None)
-    assert found.schema == kernel.schema
-    assert found.to_pylist() == [{"span": 3, "fingerprint": mark(batch([(1, 2)]))}]
+    (actual,) = kernel(Span(3, 0, 5), iter([batch([(1, 2)])]), None)
+    assert actual.schema == kernel.schema
+    assert actual.to_pylist() == [{"span": 3, "fingerprint": mark(batch([(1, 2)]))}]
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class KernelInputs:
     schema = pa.schema([("span", pa.int64()), ("cells", pa.string()), ("word", pa.uint64())])
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
-        seen = [cell for found, _ in zip(rows, range(self.looks), strict=False) for cell in cells_of(found)]
+        seen = [cell for actual, _ in zip(rows, range(self.looks), strict=False) for cell in cells_of(actual)]
         word = None if stream is None else stream.block(span.first)[0]
         yield pa.RecordBatch.from_arrays([[span.number], [str(list(map(int, seen)))], [word]], schema=self.schema)
 

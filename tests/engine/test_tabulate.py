@@ -178,8 +178,8 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
     with duckdb_engine() as engine:
         table = take_records(engine, pa.table({"x": codes}), Path(), [declared], Record()).table
         rows = bound_contributions(engine, table, [declared], Record(), Secret(KEY))
-        found = [n for batch in engine.batches(count_cells(engine, rows, declared)) for n in batch["cell"].to_pylist()]
-        assert found == ([] if text is None else [0])
+        actual = [n for batch in engine.batches(count_cells(engine, rows, declared)) for n in batch["cell"].to_pylist()]
+        assert actual == ([] if text is None else [0])
 
 
 def test_a_record_is_useful_if_any_bin_has_it() -> None:

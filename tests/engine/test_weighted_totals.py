@@ -69,15 +69,15 @@ def brute(rows: Sequence[Sequence[Any]], above: str = "clamp") -> dict[int, tupl
     def steps(value: float) -> int:
         return math.floor(min(max(value * 10.0, -1e15), 1e15) + 0.5)
 
-    found: dict[int, np.ndarray] = {}
+    actual: dict[int, np.ndarray] = {}
     for cell, w, *replicates in rows:
         if cell not in ("a", "b", "c") or w is None or not 0 < w < INF or (above == "drop" and w > 100):
             continue
         own = min(steps(w), 1000)
         seen = [w if r is None or not math.isfinite(r) else r for r in replicates]  # without one it keeps its weight
         moved = [min(max(steps(r) - own, -300), 300) for r in seen]
-        found.setdefault(ord(cell) - 97, np.zeros(2 + len(moved), int))[:] += np.array([1, own, *moved])
-    return {cell: tuple(int(x) for x in numbers) for cell, numbers in found.items()}
+        actual.setdefault(ord(cell) - 97, np.zeros(2 + len(moved), int))[:] += np.array([1, own, *moved])
+    return {cell: tuple(int(x) for x in numbers) for cell, numbers in actual.items()}
 
 
 def every() -> list[tuple[Any, ...]]:
@@ -95,8 +95,8 @@ def test_every_odd_weight_and_replicate(engine: Engine, tmp_path: Path, above: s
 def test_weights_are_rounded_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
     """Weights below half a step become 0: rounding them up to a step would make totals too large."""
     for weight, steps in ((5e-324, 0), (0.04, 0), (0.05, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
-        found = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
-        assert found == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
+        actual = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
+        assert actual == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
 
 
 def test_weights_around_one_add_up_to_what_they_are(engine: Engine, tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_numbers_of_every_kind(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_grids_that_are_no_power_of_ten(engine: Engine, tmp_path: Path) -> None:
-    found = weighed(engine, tmp_path, records("a", [5.0], [9.0], [0.0]), grid=WeightGrid(Fraction(5, 2), 40, 2))
-    assert found == {0: (1, 2, 2, -2)}
+    actual = weighed(engine, tmp_path, records("a", [5.0], [9.0], [0.0]), grid=WeightGrid(Fraction(5, 2), 40, 2))
+    assert actual == {0: (1, 2, 2, -2)}
 
 
 @pytest.mark.parametrize("other", [None, INF, 1e300, -INF])
@@ -130,9 +130,9 @@ def test_what_is_not_a_number_is_so_whatever_else_the_file_holds(
 ) -> None:
     """An engine may decide comparisons by the least and the largest value that a file lists, which leave it out."""
     rows = [("a", NAN, 5.0, 5.0)] * 20 + [("b", 5.0, NAN, NAN)] * 20 + [("c", other, other, 1.0)]
-    found = weighed(engine, tmp_path, records(*zip(*rows, strict=True)))
-    assert (found.get(0), found[1]) == (None, (20, 1000, 0, 0))
-    assert found.get(2) == brute(rows).get(2)
+    actual = weighed(engine, tmp_path, records(*zip(*rows, strict=True)))
+    assert (actual.get(0), actual[1]) == (None, (20, 1000, 0, 0))
+    assert actual.get(2) == brute(rows).get(2)
 
 
 def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engine, tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engin
     two = [("a", 1.0, 1.0, 1.0), ("b", 2.0, 2.0, 2.0)]
     rows = [row for i in range(30) for row in [*two, ("c", 0.0 if i % 2 else 4.0, 4.0, 4.0)]]
     table = records(*zip(*rows, strict=True))
-    found = weighed(engine, tmp_path, table, unit=Person(column="who", max_records=2))
-    n = {cell: numbers[0] for cell, numbers in found.items()}
+    actual = weighed(engine, tmp_path, table, unit=Person(column="who", max_records=2))
+    n = {cell: numbers[0] for cell, numbers in actual.items()}
     assert sum(n.values()) == 60
     assert n[0] >= 15 <= n[1]  # all of those with two weights, and some of the others
     assert 0 < n[2] <= 15
-    assert {cell: numbers[1] // numbers[0] for cell, numbers in found.items()} == {0: 10, 1: 20, 2: 40}
+    assert {cell: numbers[1] // numbers[0] for cell, numbers in actual.items()} == {0: 10, 1: 20, 2: 40}
 
 
 def test_the_counts_of_check(engine: Engine, tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ record = st.tuples(st.sampled_from(["a", "b", "c", "zzz", None]), values, values
 
 @pytest.fixture(scope="module")
 def duckdb() -> Iterator[Engine]:
-    with open_engine("duckdb") as found:
-        yield found
+    with open_engine("duckdb") as actual:
+        yield actual
 
 
 def _moved(one: dict[int, tuple[int, ...]], two: dict[int, tuple[int, ...]]) -> np.ndarray:
@@ -194,12 +194,12 @@ def test_one_record_changes_one_cell_by_at_most_the_sensitivity(
     duckdb: Engine, tmp_path: Path, rows: list[Any], more: Any, above: str
 ) -> None:
     """n by 1, w by at most `largest`, each deviation by at most `bound`; and no record stops anything."""
-    found = [
+    actual = [
         weighed(duckdb, tmp_path, records(*zip(*some, strict=True)) if some else records([], [], [], []), above=above)
         for some in (rows, [*rows, more])
     ]
-    assert found == [brute(rows, above), brute([*rows, more], above)]
-    moved = _moved(*found)
+    assert actual == [brute(rows, above), brute([*rows, more], above)]
+    moved = _moved(*actual)
     assert (moved.max(axis=1) > 0).sum() <= 1
     assert (moved.sum(axis=0) <= [1, 1000, 300, 300]).all()
 

@@ -103,8 +103,8 @@ def test_an_invalid_memory_size_is_refused(monkeypatch: pytest.MonkeyPatch, size
 def test_the_engine_spills_encrypted_into_its_folder_and_fetches_nothing() -> None:
     with duckdb_engine() as engine:
         rows = engine._backend.con.sql("SELECT name, value FROM duckdb_settings()").fetchall()
-        found = dict(rows)
-        assert found["temp_file_encryption"] == "true"
-        assert found["temp_directory"] == str(engine.folder / "spill")
-        assert found["autoinstall_known_extensions"] == "false"
-        assert found["enable_progress_bar"] == "false"
+        actual = dict(rows)
+        assert actual["temp_file_encryption"] == "true"
+        assert actual["temp_directory"] == str(engine.folder / "spill")
+        assert actual["autoinstall_known_extensions"] == "false"
+        assert actual["enable_progress_bar"] == "false"

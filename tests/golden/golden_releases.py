@@ -76,10 +76,10 @@ def hypercube(folder: Path) -> Digests:
 
 def employer(folder: Path) -> Digests:
     register = register_with_doubles(folder / "register")
-    found = {}
+    actual = {}
     for name, declared in jobs_by_unit(register, one_file=False).items():
-        found |= {f"{name}/{file}": digest for file, digest in digests(register.published(declared)).items()}
-    return found
+        actual |= {f"{name}/{file}": digest for file, digest in digests(register.published(declared)).items()}
+    return actual
 
 
 def earnings_in_a_layout(folder: Path) -> Digests:
@@ -97,9 +97,9 @@ def recode(folder: Path) -> Digests:
     office.measure()
     office.recode()
     folders = ("out-old", "out-new", "kept/old", "kept/new")
-    found = {f"{out}/{n}": content for out in folders for n, content in contents(office.folder / out).items()}
-    plain = {name: content for name, content in found.items() if not name.endswith("manifest.json")}
-    manifests = {n: content for n, content in found.items() if n.endswith("manifest.json")}
+    actual = {f"{out}/{n}": content for out in folders for n, content in contents(office.folder / out).items()}
+    plain = {name: content for name, content in actual.items() if not name.endswith("manifest.json")}
+    manifests = {n: content for n, content in actual.items() if n.endswith("manifest.json")}
     return digests(plain) | {n: digests({"manifest.json": c})["manifest.json"] for n, c in manifests.items()}
 
 

@@ -43,11 +43,11 @@ def test_expected_error_per_unit_of_sensitivity(
 
 def test_the_joint_constants() -> None:
     """At (.1, 2) and (.2, 2): 1.142·S for 1.330·S, 1.224·S for 1.569·S."""
-    found = [
+    result = [
         [float(SmoothGamma(alpha, TWO, constants).constant) for constants in ("joint", "separate")]
         for alpha in (TENTH, F(1, 5))
     ]
-    assert found == [pytest.approx([1.142, 1.330], abs=6e-4), pytest.approx([1.224, 1.569], abs=6e-4)]
+    assert result == [pytest.approx([1.142, 1.330], abs=6e-4), pytest.approx([1.224, 1.569], abs=6e-4)]
 
 
 def test_haney_2017_lemma_8_8_the_mean_of_the_noise_is_normalised() -> None:
@@ -147,9 +147,9 @@ def test_haney_2017_algorithm_3_the_exact_delta_at_its_parameters(
 ) -> None:
     """With c = 2/ε the actual δ is far below the claimed one; the exact constant is smaller."""
     a, e = F(alpha), F(epsilon)
-    found = float(exact_delta(a, e, 2 / e))
-    assert found == pytest.approx(exact, rel=0.05)
-    assert found < float(delta) / 5
+    result = float(exact_delta(a, e, 2 / e))
+    assert result == pytest.approx(exact, rel=0.05)
+    assert result < float(delta) / 5
     assert SmoothLaplace(a, e, F(delta)).constant < 2 / e
 
 
@@ -174,10 +174,10 @@ def real_loss(psi, c: float, r: float, shift: float, s: float) -> float:  # type
     d = shift / (c * s)
     grid = np.linspace(0, 40, 400_001)
     start = float(grid[np.argmax(psi(r * grid + d) - psi(grid))])
-    found = optimize.minimize_scalar(
+    result = optimize.minimize_scalar(
         lambda w: -(psi(r * w + d) - psi(w)), bounds=(max(start - 0.01, 0), start + 0.01), method="bounded"
     )
-    return float(-found.fun - log(r))
+    return float(-result.fun - log(r))
 
 
 def test_haney_2017_theorem_7_5_the_strong_half_fails() -> None:
@@ -187,8 +187,8 @@ def test_haney_2017_theorem_7_5_the_strong_half_fails() -> None:
     """
     for constants, real, integers in (("printed", 5.05, 5.02), ("separate", 8.20, 8.11)):
         distribution = SmoothGamma(TENTH, TWO, constants)  # type: ignore[arg-type]
-        found = real_loss(lambda z: np.log1p(z**4), float(distribution.constant), 1.1, 10, 1)
-        assert found == pytest.approx(real, abs=0.006)
+        result = real_loss(lambda z: np.log1p(z**4), float(distribution.constant), 1.1, 10, 1)
+        assert result == pytest.approx(real, abs=0.006)
         assert losses(distribution, (1, 1), (11, 11)).worst == pytest.approx(integers, abs=0.006)
 
 
@@ -197,9 +197,9 @@ def test_haney_2017_theorem_7_2_shape_is_not_protected_under_weak_privacy() -> N
     = 2."""
     distribution = LaplacePareto(TENTH, TWO)
     g = float(distribution.shape)
-    found = real_loss(
+    result = real_loss(
         lambda z: np.where(z <= g, z, g + g * np.log(np.maximum(z, g) / g)), float(distribution.constant), 1.0, 9, 1
     )
-    assert found == pytest.approx(9.86, abs=0.006)
+    assert result == pytest.approx(9.86, abs=0.006)
     parts = [losses(distribution, (90, 90), (99, 99)), losses(distribution, (10, 10), (1, 1))]
-    assert together(parts) > found  # both cells are published
+    assert together(parts) > result  # both cells are published

@@ -24,13 +24,13 @@ Shares = dict[str, dict[str, float]]  # by occupation and category
 
 def shares(element: str) -> Shares:
     """Percentages of one requirement, by occupation, where every category has one: −1 and −6 are codes, not values."""
-    found: Shares = defaultdict(dict)
+    actual: Shares = defaultdict(dict)
     with REAL.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["data_element_text"] == element and row["estimate_type_text"] == "Estimate":
-                found[row["upper_soc_code"]][row["data_type_text"]] = float(row["value"])
-    all_of = {category for one in found.values() for category in one}
-    return {code: one for code, one in found.items() if one.keys() == all_of and min(one.values()) >= 0}
+                actual[row["upper_soc_code"]][row["data_type_text"]] = float(row["value"])
+    all_of = {category for one in actual.values() for category in one}
+    return {code: one for code, one in actual.items() if one.keys() == all_of and min(one.values()) >= 0}
 
 
 def written(folder: Path, name: str, column: str, table: Shares, *, whole: bool) -> None:
@@ -61,9 +61,9 @@ class Ors(SurveyAgency):
         controls = [
             {"name": n, "by": ["occupation", n], "file": f"{n}.csv", "provenance": "ORS"} for n in ("one", "two")
         ]
-        found = super().spec(by=["occupation", "one", "two"], controls=controls, **changes)
+        actual = super().spec(by=["occupation", "one", "two"], controls=controls, **changes)
         kinds = {"occupation": self.codes, "one": self.kinds[0], "two": self.kinds[1]}
-        return {**found, "domains": {name: {"values": values} for name, values in kinds.items()}}
+        return {**actual, "domains": {name: {"values": values} for name, values in kinds.items()}}
 
 
 @pytest.mark.parametrize("calibration", ["regression", "rake"])

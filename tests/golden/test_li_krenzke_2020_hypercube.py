@@ -76,12 +76,12 @@ def test_002_section_4_the_variance_is_right_and_the_chance_is_not() -> None:
 
 def test_002_table_4_the_levels_are_the_only_ones() -> None:
     """Ten variables with two to five levels each and 17,280 cells: 2^a·3^b·4^c·5^d with 2^(a+2c) = 2^7, 3^3 and 5."""
-    found = [
+    actual = [
         counts
         for counts in product(range(11), repeat=4)
         if sum(counts) == 10 and prod(level**n for level, n in zip((2, 3, 4, 5), counts, strict=True)) == 17_280
     ]
-    assert found == [(5, 3, 1, 1)]
+    assert actual == [(5, 3, 1, 1)]
     assert sorted(printed.SHAPE) == [2] * 5 + [3] * 3 + [4, 5]
 
 
@@ -110,6 +110,6 @@ def test_002_table_4_simulated_noise_has_these_expectations() -> None:
             parts.append(noise.sum(axis=others).reshape(RUNS, -1))
         pooled = np.concatenate(parts, axis=1).var(axis=1, ddof=1)
         closed = reduction(printed.SHAPE, distribution.variance(), [], dimension).spread_before
-        found = MeanEstimate.of(pooled[:, None])
-        assert abs(found.z(np.array([closed]))[0]) < 4
-        assert abs(found.z(np.array([closed / 2]))[0]) > 8
+        actual = MeanEstimate.of(pooled[:, None])
+        assert abs(actual.z(np.array([closed]))[0]) < 4
+        assert abs(actual.z(np.array([closed / 2]))[0]) > 8

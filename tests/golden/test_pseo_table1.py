@@ -74,8 +74,8 @@ def as_printed(counts: list[int], bins: Bins, y: F) -> tuple[int, F]:
 def test_000_eq_4_as_printed_leaves_its_bin(counts: list[int], printed: F, corrected: float) -> None:
     bins = Bins((0, 100, 200, 300, 400))
     j, fraction = as_printed(counts, bins, F(1, 2))
-    found, fractions = locate(np.array([counts]), bins, (F(1, 2),))
-    assert (j, fraction) == (found[0, 0], printed)
+    actual, fractions = locate(np.array([counts]), bins, (F(1, 2),))
+    assert (j, fraction) == (actual[0, 0], printed)
     assert fractions[0, 0] == corrected
     assert bins.edges[j] < percentiles(np.array([counts]), bins, (F(1, 2),))[0, 0] <= bins.edges[j + 1]
 
@@ -91,8 +91,8 @@ def test_000_note_7_of_several_bins_the_smallest() -> None:
     """Sums 10, 30, 22, 22, 52: half of 52 is passed in bin 2 and, after the negative bin, again in bin 5."""
     counts = np.zeros((1, 21), np.int64)
     counts[0, :5] = 10, 20, -8, 0, 30
-    found, fractions = locate(counts, PSEO, (F(1, 2),))
-    assert (found[0, 0], fractions[0, 0]) == (1, 0.8)
+    actual, fractions = locate(counts, PSEO, (F(1, 2),))
+    assert (actual[0, 0], fractions[0, 0]) == (1, 0.8)
     assert percentiles(counts, PSEO, (F(1, 2),))[0, 0] == pytest.approx(17403 + 0.8 * 5473)
 
 

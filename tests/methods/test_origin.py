@@ -30,33 +30,33 @@ def literal(
     return draws, blurred
 
 
-def found(which: NoiseProvenance, parents: list[int], size: int) -> tuple[list[int], list[bool]]:
+def actual(which: NoiseProvenance, parents: list[int], size: int) -> tuple[list[int], list[bool]]:
     draws, blurred = which.draws(np.array(parents, np.int64), size)
     return draws.tolist(), blurred.tolist()
 
 
 def test_without_a_recoding_every_group_is_one_draw() -> None:
-    assert found(NoiseProvenance(), [0, 0, 1, 3], 4) == ([2, 1, 0, 1], [False] * 4)
+    assert actual(NoiseProvenance(), [0, 0, 1, 3], 4) == ([2, 1, 0, 1], [False] * 4)
 
 
 def test_direct_merged_split_and_reunited() -> None:
     moves = [[0], [1], [1], [2, 3], [3, 4]]  # one stays, two merge, two are divided
     itself = [0, 1, 2, 3, 4]
-    assert found(origin(moves), itself, 5) == ([1, 2, 1, 2, 1], [False, False, True, True, True])
-    assert found(origin(moves), [0, 0, 1, 1, 2], 3) == ([3, 2, 1], [False, True, True])
-    assert found(origin(moves), [0, 0, 1, 1, 1], 2) == ([3, 2], [False, False])
-    assert found(origin(moves), [0] * 5, 1) == ([5], [False])
+    assert actual(origin(moves), itself, 5) == ([1, 2, 1, 2, 1], [False, False, True, True, True])
+    assert actual(origin(moves), [0, 0, 1, 1, 2], 3) == ([3, 2, 1], [False, True, True])
+    assert actual(origin(moves), [0, 0, 1, 1, 1], 2) == ([3, 2], [False, False])
+    assert actual(origin(moves), [0] * 5, 1) == ([5], [False])
 
 
 def test_what_nothing_became_has_no_draw() -> None:
-    assert found(origin([[0], [0]]), [0, 1], 2) == ([2, 0], [False, False])
+    assert actual(origin([[0], [0]]), [0, 1], 2) == ([2, 0], [False, False])
 
 
 def test_what_was_measured_may_have_several_draws_or_an_unknown_number() -> None:
     moves = [[0], [1], [2], [2]]
-    assert found(origin(moves, [3, 1, 2, UNKNOWN]), [0, 1, 2], 3) == ([3, 1, 2], [False, False, True])
-    assert found(origin(moves, [3, 1, 2, 0]), [0, 1, 2], 3) == ([3, 1, 2], [False] * 3)
-    assert found(origin([[0, 1]], [2]), [0, 0], 1) == ([2], [False])
+    assert actual(origin(moves, [3, 1, 2, UNKNOWN]), [0, 1, 2], 3) == ([3, 1, 2], [False, False, True])
+    assert actual(origin(moves, [3, 1, 2, 0]), [0, 1, 2], 3) == ([3, 1, 2], [False] * 3)
+    assert actual(origin([[0, 1]], [2]), [0, 0], 1) == ([2], [False])
 
 
 @st.composite
@@ -74,4 +74,4 @@ def worlds(draw: st.DrawFn) -> tuple[list[list[int]], list[int] | None, list[int
 @given(worlds())
 def test_any_recoding_against_a_literal_count(world: tuple[list[list[int]], list[int] | None, list[int], int]) -> None:
     moves, measured, parents, size = world
-    assert found(origin(moves, measured), parents, size) == literal(moves, measured, parents, size)
+    assert actual(origin(moves, measured), parents, size) == literal(moves, measured, parents, size)

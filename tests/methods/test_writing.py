@@ -71,10 +71,10 @@ def of(span: Span) -> list[pa.RecordBatch]:
 
 
 def _mark(span: Span) -> bytes:
-    found = Fingerprint()
+    actual = Fingerprint()
     for batch in of(span):
-        found.update(batch)
-    return found.digest()
+        actual.update(batch)
+    return actual.digest()
 
 
 def written_by(folder: LocalFolder, spans: Spans, simulated: bool = False) -> WriteKernel:

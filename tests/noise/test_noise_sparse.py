@@ -23,7 +23,7 @@ F = Fraction
 def literal(distribution: DiscreteLaplace, stream: Stream, block: int) -> list[tuple[int, int]]:
     """One block of cells, draw by draw, in interval arithmetic."""
     bits = block_bits(distribution.magnitude)
-    found, at, j = [], -1, 0
+    actual, at, j = [], -1, 0
     while True:
         word0, word1 = stream.sparse_words(np.array([[block, j]], dtype=np.uint64))[0].tolist()
         at += 1 + resolve(
@@ -32,10 +32,10 @@ def literal(distribution: DiscreteLaplace, stream: Stream, block: int) -> list[t
             LARGEST_LIMIT,
         )
         if at >= 1 << bits:
-            return found
+            return actual
         given = Magnitude(distribution.rate, distribution.cap, nonzero=True)
         k = resolve(given.at, Uniform(word1, stream.extension("sparse", block, 2 * j + 1)), LARGEST_LIMIT)
-        found.append(((block << bits) + at, -k if word1 >> 63 else k))
+        actual.append(((block << bits) + at, -k if word1 >> 63 else k))
         j += 1
 
 

@@ -51,11 +51,11 @@ def release(agency: Agency, name: str, epsilon: str = "1.5", ledger: Path | None
         data["release"], data["tables"] = name, [{**data["tables"][0], "epsilon": epsilon}]
 
     place = ledger or agency.ledger_path
-    found = discreet.ledger(place)
-    set_budget(found, "graduates", epsilon="100", unit=PERSON)
+    actual = discreet.ledger(place)
+    set_budget(actual, "graduates", epsilon="100", unit=PERSON)
     path = agency.spec(change)
     own = Path(shutil.copy(path, path.with_name(f"{name}-{place.stem}.yaml")))
-    return discreet.release(own, ledger=found)
+    return discreet.release(own, ledger=actual)
 
 
 @pytest.mark.parametrize(

@@ -120,12 +120,12 @@ def test_published_bytes_are_the_same_with_and_without_keep(
 ) -> None:
     if parts:  # a few groups in a file
         monkeypatch.setattr("discreet.methods.histograms.PART", 40)
-    found = []
+    actual = []
     for name, keep in (("with", "kept/old"), ("without", ...)):
         office = RecodingOffice.founded(tmp_path / name)
-        found.append(without_head(office.measure(*SMALL, keep_measurements=keep)))
+        actual.append(without_head(office.measure(*SMALL, keep_measurements=keep)))
         assert (office.folder / "kept").exists() == (keep is not ...)
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]
     kept = contents(tmp_path / "with/kept/old")
     assert len(kept) > 3 if parts else len(kept) == 3
     chain = RecodingOffice(tmp_path / "without").ledger.chain()

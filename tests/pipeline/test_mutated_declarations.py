@@ -89,15 +89,15 @@ def plan(path: Path) -> None:
 def failures(folder: Path, name: str, numbers: range) -> list[str]:
     """What goes wrong among these mutations: what each did, and its beginning."""
     place, declared = BASES[name](folder / name)
-    found = []
+    actual = []
     for number in numbers:
         mutation = Mutation(f"declaration {name}", number)
         text = mutation.text(declared)
         path = place / "mutated.yaml"
         path.write_bytes(text)
         if said := survived(lambda path=path: plan(path), (DiscreetError, OSError)):  # type: ignore[misc]
-            found.append(f"{name} {number} ({'; '.join(mutation.said)}): {said}\n{text[:1500]!r}")
-    return found
+            actual.append(f"{name} {number} ({'; '.join(mutation.said)}): {said}\n{text[:1500]!r}")
+    return actual
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -109,13 +109,13 @@ def test_the_declarations_themselves_are_planned(tmp_path: Path, name: str) -> N
 
 @pytest.mark.parametrize("name", BASES)
 def test_a_mutated_declaration_is_planned_or_refused(tmp_path: Path, name: str) -> None:
-    found = failures(tmp_path, name, range(50))
-    assert not found, "\n\n".join(found)
+    actual = failures(tmp_path, name, range(50))
+    assert not actual, "\n\n".join(actual)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(0, 1_500, CHUNK))
 @pytest.mark.parametrize("name", BASES)
 def test_any_mutated_declaration_is_planned_or_refused(tmp_path: Path, name: str, part: int) -> None:
-    found = failures(tmp_path, name, range(part, part + CHUNK))
-    assert not found, "\n\n".join(found)
+    actual = failures(tmp_path, name, range(part, part + CHUNK))
+    assert not actual, "\n\n".join(actual)

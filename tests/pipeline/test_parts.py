@@ -57,9 +57,9 @@ def table(folder: Path, name: str) -> pa.Table:
 
 def lines(folder: Path, name: str) -> list[list[str]]:
     """The header, which every part has, and the rows of all parts."""
-    found = [list(csv.reader(path.read_text(encoding="utf-8").splitlines())) for path in files(folder, name, "csv")]
-    assert all(part[0] == found[0][0] for part in found)
-    return [found[0][0], *(row for part in found for row in part[1:])]
+    actual = [list(csv.reader(path.read_text(encoding="utf-8").splitlines())) for path in files(folder, name, "csv")]
+    assert all(part[0] == actual[0][0] for part in actual)
+    return [actual[0][0], *(row for part in actual for row in part[1:])]
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -101,9 +101,9 @@ def test_the_manifest_and_the_codebook_list_every_part(tmp_path: Path, monkeypat
     agency, made = published(tmp_path / "a", monkeypatch, 3)
     out = agency.folder / "out"
     assert read(out) == made
-    found = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if not path.is_dir()}
-    assert set(found) == {*made.files, "manifest.json"}
-    assert all(sha256(found[name]) == digest for name, digest in made.files.items())
+    actual = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if not path.is_dir()}
+    assert set(actual) == {*made.files, "manifest.json"}
+    assert all(sha256(actual[name]) == digest for name, digest in made.files.items())
     parts = {
         name: [f"{name}.simulation.{kind}/part-{i:05}.{kind}" for i in range(-(-n // 3)) for kind in ("parquet", "csv")]
         for name, n in CELLS.items()
@@ -183,9 +183,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, place: Path) -> dict[s
     assert [s for s in done.stdout.split("\n") if s.startswith("protect both")] == [
         f"protect both#{i}" for i in range(1, 5)
     ]
-    found = contents(agency.folder / "out")
-    assert sum(bool(re.fullmatch(r"both\.simulation\.(csv|parquet)/part-0000[0-3]\.\1", n)) for n in found) == 8
-    return found
+    actual = contents(agency.folder / "out")
+    assert sum(bool(re.fullmatch(r"both\.simulation\.(csv|parquet)/part-0000[0-3]\.\1", n)) for n in actual) == 8
+    return actual
 
 
 @pytest.mark.slow

@@ -173,10 +173,10 @@ def test_plan_says_why_a_release_would_be_refused(agency: Agency) -> None:
 
 
 def test_check_counts_what_the_rules_do(agency: Agency) -> None:
-    found = agency.release().check()
-    by_name = {a.attribute.name: a for a in found.attributes}
-    assert found.records == graduates().num_rows
-    assert found.without_entity == 1
+    actual = agency.release().check()
+    by_name = {a.attribute.name: a for a in actual.attributes}
+    assert actual.records == graduates().num_rows
+    assert actual.without_entity == 1
     assert (by_name["state"].missing, by_name["state"].undeclared) == (1, 1)
     assert (by_name["degree"].missing, by_name["degree"].undeclared) == (0, 1)
     assert by_name["state"].examples == (SECRET_CODE,)
@@ -184,9 +184,9 @@ def test_check_counts_what_the_rules_do(agency: Agency) -> None:
     for person in graduates()["person_id"].to_pylist():
         if person is not None:
             sizes[person] = sizes.get(person, 0) + 1
-    assert found.heavy_entities == sum(n > 2 for n in sizes.values())
-    assert found.records_over == sum(max(0, n - 2) for n in sizes.values())
-    assert not found.clean
+    assert actual.heavy_entities == sum(n > 2 for n in sizes.values())
+    assert actual.records_over == sum(max(0, n - 2) for n in sizes.values())
+    assert not actual.clean
 
 
 def test_three_lines_on_a_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,8 +294,8 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
         cells = [[Confidential(FingerprintedTable(None, Spans(1, 1), mark))] for mark in marks]
-        found = [Tabulated(*pair) for pair in zip(methods(release.spec), cells, strict=True)]
-        return module._bind(release.spec, ReleaseKey.simulation("k"), found, promise)
+        actual = [Tabulated(*pair) for pair in zip(methods(release.spec), cells, strict=True)]
+        return module._bind(release.spec, ReleaseKey.simulation("k"), actual, promise)
 
     base = bind(agency.release(), b"1", b"2")
     less = cost.model_copy(update={"epsilon": 1})
@@ -387,8 +387,8 @@ def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency
     bad = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers())
     state = pa.chunked_array([pa.array(["01", "02"]), bad])
     agency.write(pa.table({"person_id": ["a", "b", "c"], "state": state, "degree": ["01"] * 3}))
-    found = agency.release().check()
-    assert {a.attribute.name: a.missing for a in found.attributes} == {"state": 1, "degree": 0}
+    actual = agency.release().check()
+    assert {a.attribute.name: a.missing for a in actual.attributes} == {"state": 1, "degree": 0}
     set_budget(agency.release().ledger, "graduates", epsilon="9000", unit={"person": "person_id"})
     tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
     agency.release(tables=tables).run(agency.folder / "out")

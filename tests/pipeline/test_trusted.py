@@ -52,9 +52,9 @@ def test_a_declaration_is_opened_and_planned_without_running_its_file(sent: Open
 
 
 def test_a_plan_runs_the_file_once_it_is_trusted(sent: OpenRelease, mark: Path) -> None:
-    found = sent.plan(trust=True)
+    actual = sent.plan(trust=True)
     assert "called" in mark.read_text()
-    assert "not run" not in str(found)
+    assert "not run" not in str(actual)
 
 
 ASKED: dict[str, Callable[[OpenRelease, Path], Any]] = {

@@ -120,21 +120,21 @@ def within(rate: float, summands: int, bins: int, y: Fraction, j: int, f: Fracti
 
 def places(rate: float, summands: int, bins: int, y: Fraction, bounds: Floats) -> list[float]:
     """P(|W| ≤ t) at fractions between, and on, the ends of the parts."""
-    found = []
+    actual = []
     for j, k in product(range(bins), range(0, 30, 3)):
         f = F(k, 29) if k < 27 else F(k - 26, 4)
         part = min(int(f * PARTS), PARTS - 1)
-        found.append(within(rate, summands, bins, y, j, f, bounds[j * PARTS + part]))
-    return found
+        actual.append(within(rate, summands, bins, y, j, f, bounds[j * PARTS + part]))
+    return actual
 
 
 @pytest.mark.parametrize("y", [F(1, 2), F(1, 4), F(2, 3)])
 @pytest.mark.parametrize(("rate", "summands"), [(0.25, 1), (0.5, 1), (1.0, 1), (1.5, 1), (3.0, 1), (1.0, 7), (3.0, 7)])
 def test_every_place_has_its_nine_tenths(rate: float, summands: int, y: Fraction) -> None:
     bounds = exact_bounds(rate, summands, 5, y, NINE_TENTHS)
-    found = places(rate, summands, 5, y, bounds)
-    assert min(found) >= 0.9
-    assert np.mean(found) <= 0.97  # with five bins and little noise the atoms of W are large
+    actual = places(rate, summands, 5, y, bounds)
+    assert min(actual) >= 0.9
+    assert np.mean(actual) <= 0.97  # with five bins and little noise the atoms of W are large
     assert min(places(rate, summands, 5, y, bounds * 0.9)) < 0.9
 
 
@@ -171,9 +171,9 @@ def test_the_expansion_agrees_with_the_distribution(rate: float, summands: int, 
 @pytest.mark.parametrize("summands", [1, 7])
 def test_smaller_rates_are_stretched(summands: int) -> None:
     for rate, y in ((1 / 12, F(1, 2)), (1 / 20, F(1, 4))):
-        found = places(rate, summands, 3, y, exact_bounds(rate, summands, 3, y, NINE_TENTHS))
-        assert min(found) >= 0.8995
-        assert np.mean(found) <= 0.92
+        actual = places(rate, summands, 3, y, exact_bounds(rate, summands, 3, y, NINE_TENTHS))
+        assert min(actual) >= 0.8995
+        assert np.mean(actual) <= 0.92
 
 
 # ------------------------------------------------------------------------------------------------------ the search

@@ -40,14 +40,14 @@ def reference(counts: list[int], y: F) -> tuple[int, F] | None:
 @distributions
 @given(st.one_of(small, large), st.lists(points, min_size=1, max_size=3))
 def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
-    found, fractions = locate(np.array([counts], np.int64), bins_of(counts), tuple(ys))
+    actual, fractions = locate(np.array([counts], np.int64), bins_of(counts), tuple(ys))
     for p, y in enumerate(ys):
         expected = reference(counts, y)
         if expected is None:
-            assert found[0, p] == NO_BIN
+            assert actual[0, p] == NO_BIN
             assert np.isnan(fractions[0, p])
         else:
-            assert found[0, p] == expected[0]
+            assert actual[0, p] == expected[0]
             assert fractions[0, p] == pytest.approx(float(expected[1]), rel=1e-14)
 
 
@@ -56,11 +56,11 @@ def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
 def test_a_value_stays_in_its_bin_and_rises_with_y(counts: list[int], ys: list[F]) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
     ordered = tuple(sorted(ys))
-    found, fractions = locate(array, bins, ordered)
+    actual, fractions = locate(array, bins, ordered)
     value = percentiles(array, bins, ordered)[0]
-    assert (array[0, found[0]] > 0).all()
+    assert (array[0, actual[0]] > 0).all()
     assert ((fractions > 0) & (fractions <= 1)).all()
-    assert ((bins.edge_array()[found[0]] <= value) & (value <= bins.edge_array()[found[0] + 1])).all()
+    assert ((bins.edge_array()[actual[0]] <= value) & (value <= bins.edge_array()[actual[0] + 1])).all()
     assert (np.diff(value) >= 0).all()
 
 

@@ -26,20 +26,20 @@ def test_nonnegative(numbers: list[int]) -> None:
 def test_to_multiple_is_the_formula(numbers: list[int], base: int) -> None:
     """sign(v)·⌊|v|/base + 1/2⌋·base, in exact arithmetic."""
     expected = [(1 if n >= 0 else -1) * floor(Fraction(abs(n), base) + Fraction(1, 2)) * base for n in numbers]
-    found = to_multiple(np.array(numbers, np.int64), base)
-    assert found.tolist() == expected
-    assert found.dtype == np.int64
+    actual = to_multiple(np.array(numbers, np.int64), base)
+    assert actual.tolist() == expected
+    assert actual.dtype == np.int64
 
 
 @distributions
 @given(values, st.integers(2, 10**6))
 def test_to_multiple_is_near_odd_and_idempotent(numbers: list[int], base: int) -> None:
     array = np.array(numbers, np.int64)
-    found = to_multiple(array, base)
-    assert (np.abs(found - array) * 2 <= base).all()
-    assert (found % base == 0).all()
-    assert (to_multiple(-array, base) == -found).all()
-    assert (to_multiple(found, base) == found).all()
+    actual = to_multiple(array, base)
+    assert (np.abs(actual - array) * 2 <= base).all()
+    assert (actual % base == 0).all()
+    assert (to_multiple(-array, base) == -actual).all()
+    assert (to_multiple(actual, base) == actual).all()
 
 
 @distributions
@@ -47,8 +47,8 @@ def test_to_multiple_is_near_odd_and_idempotent(numbers: list[int], base: int) -
 @example(2**63 - 1, 10)
 @example(-(2**63), 10)
 def test_to_multiple_never_changes_the_sign(number: int, base: int) -> None:
-    (found,) = to_multiple(np.array([number], np.int64), base).tolist()
-    assert found == 0 or (found > 0) == (number > 0)
+    (actual,) = to_multiple(np.array([number], np.int64), base).tolist()
+    assert actual == 0 or (actual > 0) == (number > 0)
 
 
 def test_the_input_is_left_alone() -> None:

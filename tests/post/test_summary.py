@@ -17,13 +17,13 @@ ONES, NOBODY = np.ones(4, np.int64), np.zeros(4, np.bool_)
 
 
 def test_published_by_the_protected_count_and_the_withheld() -> None:
-    found = summarise(HISTOGRAMS, ASKED, ONES, np.array([False, False, False, True]))
-    assert found.counts.tolist() == [169, 29, -20, 100]
-    assert found.published.tolist() == [True, False, False, False]
-    assert found.status.tolist() == [1, 5, 5, 5]
-    assert found.margins.tolist() == [count_margin(Fraction(3), 4)] * 4
-    assert found.percentiles[0].tolist() == [21, 31, 46]  # 20 + 3.25/80·20, 20 + 45.5/80·20, 40 + 7.75/50·40
-    assert found.widths[0].tolist() == [20, 20, 40]
+    actual = summarise(HISTOGRAMS, ASKED, ONES, np.array([False, False, False, True]))
+    assert actual.counts.tolist() == [169, 29, -20, 100]
+    assert actual.published.tolist() == [True, False, False, False]
+    assert actual.status.tolist() == [1, 5, 5, 5]
+    assert actual.margins.tolist() == [count_margin(Fraction(3), 4)] * 4
+    assert actual.percentiles[0].tolist() == [21, 31, 46]  # 20 + 3.25/80·20, 20 + 45.5/80·20, 40 + 7.75/50·40
+    assert actual.widths[0].tolist() == [20, 20, 40]
 
 
 def test_an_estimate_outside_the_limits_is_moved_to_the_nearer_one() -> None:
@@ -39,10 +39,10 @@ def test_an_estimate_outside_the_limits_is_moved_to_the_nearer_one() -> None:
 
 def test_estimates_that_are_out_of_order_are_put_in_order() -> None:
     wide = SummaryParameters(BINS, ASKED.points, 1, Fraction(1, 50))  # very wide limits
-    found = summarise(HISTOGRAMS[:1], wide, ONES[:1], NOBODY[:1], np.array([[30.0, 12.0, 70.0]]))
-    assert (np.diff(found.percentiles, axis=1) >= 0).all()
-    assert (found.low <= found.percentiles).all()
-    assert (found.percentiles <= found.high).all()
+    actual = summarise(HISTOGRAMS[:1], wide, ONES[:1], NOBODY[:1], np.array([[30.0, 12.0, 70.0]]))
+    assert (np.diff(actual.percentiles, axis=1) >= 0).all()
+    assert (actual.low <= actual.percentiles).all()
+    assert (actual.percentiles <= actual.high).all()
 
 
 def test_the_minimum_itself_is_published() -> None:

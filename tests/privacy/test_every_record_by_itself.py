@@ -69,9 +69,9 @@ def test_byte_order_marks_in_a_file_of_many_blocks(office: ReleaseOffice) -> Non
     first of every block counted, the others not, and one record more or less shifted which."""
     lines = b"".join(MARK + b"farm,a long name of the person %07d\n" % i for i in range(600_000))
     (office.folder / "many.csv").write_bytes(HEAD + lines)
-    found = office.run(str(office.folder / "many.csv"), unit="record")
-    assert found.complete
-    assert found.cells[FARM] in (0, 600_000)
+    actual = office.run(str(office.folder / "many.csv"), unit="record")
+    assert actual.complete
+    assert actual.cells[FARM] in (0, 600_000)
 
 
 @pytest.mark.parametrize("quote", [b"", b'"'])
@@ -125,9 +125,9 @@ def test_columns_that_differ_only_in_case_in_csv(office: ReleaseOffice) -> None:
     folder.mkdir()
     (folder / "a.csv").write_text("pid,g,H,h\na0,x,shop,farm\n")
     (folder / "b.csv").write_text("pid,g,h,H\nb0,x,farm,shop\n")
-    found = office.run(str(folder), **CASED)
-    assert not found.stopped
-    assert found.refused or found.occupied() == {FARM: 2}
+    actual = office.run(str(folder), **CASED)
+    assert not actual.stopped
+    assert actual.refused or actual.occupied() == {FARM: 2}
 
 
 NOTHING: dict[str, tuple[Any, Any, list[str]]] = {

@@ -56,9 +56,9 @@ def test_a_letter_of_a_known_encoding_is_a_code(office: ReleaseOffice, database:
         "CREATE TABLE letters (person_id text, sector text)",
         f"INSERT INTO letters VALUES ('p1', {FOREIGN[encoding]})",
     )
-    found = office.run({"postgres": url, "table": "letters"}, codes={"sector": ["é"]})
-    assert found.complete, found.stopped
-    assert found.occupied() == ({} if encoding == "SQL_ASCII" else {("é",): 1})
+    actual = office.run({"postgres": url, "table": "letters"}, codes={"sector": ["é"]})
+    assert actual.complete, actual.stopped
+    assert actual.occupied() == ({} if encoding == "SQL_ASCII" else {("é",): 1})
 
 
 def test_a_single_byte_stops_nothing(office: ReleaseOffice, server: PostgresServer) -> None:
@@ -87,15 +87,15 @@ def test_persons_are_no_inexact_numbers_of_a_database(office: ReleaseOffice, ser
         f"CREATE TABLE one (person_id {kind}, sector text)",
         "INSERT INTO one VALUES (7, 'farm')",
     )
-    found, one = (office.run({"postgres": url, "table": table}) for table in ("people", "one"))
-    assert not found.stopped
-    if found.complete and kind.startswith("numeric"):
-        assert found.occupied() == one.occupied() == {FARM: 1}
+    actual, one = (office.run({"postgres": url, "table": table}) for table in ("people", "one"))
+    assert not actual.stopped
+    if actual.complete and kind.startswith("numeric"):
+        assert actual.occupied() == one.occupied() == {FARM: 1}
         return
-    assert "person_id" in found.refused, f"released: {found.cells}"
-    assert re.search(r"\btext\b|Int64", found.refused)
-    assert found.spent == one.spent == 0
-    assert one.refused == found.refused
+    assert "person_id" in actual.refused, f"released: {actual.cells}"
+    assert re.search(r"\btext\b|Int64", actual.refused)
+    assert actual.spent == one.spent == 0
+    assert one.refused == actual.refused
 
 
 def test_numbers_as_values_of_a_database(office: ReleaseOffice, server: PostgresServer) -> None:

@@ -52,20 +52,20 @@ def test_conversions_are_inverse_on_the_safe_side_and_beat_the_general_one() -> 
 @distributions
 @given(nominals, st.fractions(F(0), F(60), max_denominator=10))
 def test_delta_is_rounded_up_to_six_digits(nominal: list[Fraction], at: Fraction) -> None:
-    found, exact = true_delta(nominal, at), gaussian_delta(nominal_rho(nominal), at, 1024)
-    assert 0 < found <= 1
-    assert bool(exact < ball(found))
-    assert bool(ball(found) <= exact * ball(1 + F(2, 10**5)) + ball(F(2, 10**36)))
-    assert (found * 10**36).denominator == 1
+    actual, exact = true_delta(nominal, at), gaussian_delta(nominal_rho(nominal), at, 1024)
+    assert 0 < actual <= 1
+    assert bool(exact < ball(actual))
+    assert bool(ball(actual) <= exact * ball(1 + F(2, 10**5)) + ball(F(2, 10**36)))
+    assert (actual * 10**36).denominator == 1
 
 
 @distributions
 @given(nominals)
 def test_epsilon_keeps_delta_and_the_next_below_does_not(nominal: list[Fraction]) -> None:
-    found, rho = true_epsilon(nominal, DELTA), nominal_rho(nominal)
-    assert (found * 1000).denominator == 1
-    assert bool(gaussian_delta(rho, found) <= ball(DELTA))
-    assert found == 0 or bool(gaussian_delta(rho, found - F(1, 1000)) > ball(DELTA))
+    actual, rho = true_epsilon(nominal, DELTA), nominal_rho(nominal)
+    assert (actual * 1000).denominator == 1
+    assert bool(gaussian_delta(rho, actual) <= ball(DELTA))
+    assert actual == 0 or bool(gaussian_delta(rho, actual - F(1, 1000)) > ball(DELTA))
 
 
 def test_releases_compose_like_one_of_the_root_of_the_sum_of_squares() -> None:

@@ -35,8 +35,8 @@ def test_a_byte_order_mark_costs_no_more_than_epsilon(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_long_integers_cost_no_more_than_epsilon(tmp_path: Path) -> None:
     """They cost 1.6 at ε = 1, for three persons became one; a column of them is refused, or its persons are three."""
-    found = hugeint(tmp_path / "hugeint", real=False)
-    assert "refused" in found or found["lower_bound"] <= EPSILON
+    actual = hugeint(tmp_path / "hugeint", real=False)
+    assert "refused" in actual or actual["lower_bound"] <= EPSILON
 
 
 @pytest.mark.full

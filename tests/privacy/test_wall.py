@@ -163,9 +163,9 @@ def test_the_scan_sees_every_spelling(source: str) -> None:
 
 
 def test_only_a_reservation_makes_protected_values() -> None:
-    found = {
+    actual = {
         file.relative_to(SRC).as_posix()
         for file in SRC.rglob("*.py")
         if makes_protected(ast.parse(file.read_text(encoding="utf-8")))
     }
-    assert found == MAKERS
+    assert actual == MAKERS

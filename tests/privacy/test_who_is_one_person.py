@@ -34,14 +34,14 @@ def office(tmp_path: Path) -> ReleaseOffice:
     return ReleaseOffice(tmp_path / "office")
 
 
-def refused(found: Outcome, column: str = "person_id") -> None:
+def refused(actual: Outcome, column: str = "person_id") -> None:
     """One clear line that names the column and what to do, before anything is spent."""
-    assert not found.stopped
-    assert not found.cells, f"released: {found.cells}"
-    assert column in found.refused
-    assert re.search(r"\btext\b|Int64", found.refused), found.refused
-    assert "\n" not in found.refused
-    assert found.spent == 0
+    assert not actual.stopped
+    assert not actual.cells, f"released: {actual.cells}"
+    assert column in actual.refused
+    assert re.search(r"\btext\b|Int64", actual.refused), actual.refused
+    assert "\n" not in actual.refused
+    assert actual.spent == 0
 
 
 def arrow(persons: list[Any], kind: pa.DataType) -> pa.Table:
@@ -70,8 +70,8 @@ def pandas(dtype: Any) -> MethodOutput:
 
 def stata(kind: str) -> MethodOutput:
     def made(folder: Path, persons: list[Any]) -> dict[str, Any]:
-        found = pd.DataFrame({"person_id": np.array(persons, kind), "sector": SECTORS[: len(persons)]})
-        pyreadstat.write_dta(found, str(folder / "x.dta"))
+        actual = pd.DataFrame({"person_id": np.array(persons, kind), "sector": SECTORS[: len(persons)]})
+        pyreadstat.write_dta(actual, str(folder / "x.dta"))
         return {"source": str(folder / "x.dta")}
 
     return made
@@ -143,11 +143,11 @@ def test_inexact_numbers_do_not_identify_persons(office: ReleaseOffice, kind: st
     """Refused by type on every source, in the same words with and without any one record: if it were by value, one
     record would decide; if it were not at all, persons would be merged."""
     make, persons = INEXACT[kind]
-    found = [office.run(**make(office.folder, some)) for some in (persons, persons[:2], [])]
-    refused(found[0])
-    assert found[1] == found[0]
+    actual = [office.run(**make(office.folder, some)) for some in (persons, persons[:2], [])]
+    refused(actual[0])
+    assert actual[1] == actual[0]
     if not kind.startswith(("DuckDB relation", "SAS", "Stata", "pandas categories")):  # no records, no file or no type
-        assert found[2] == found[0]
+        assert actual[2] == actual[0]
 
 
 EXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
@@ -167,8 +167,8 @@ EXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
 def test_persons_that_differ_in_the_last_digit_are_different(office: ReleaseOffice, kind: str) -> None:
     """What is exact stays allowed, and each person counts."""
     make, persons = EXACT[kind]
-    found = office.run(**make(office.folder, persons))
-    assert found.occupied() == ({FARM: 2, SHOP: 1} if None not in persons else {FARM: 1, SHOP: 1})
+    actual = office.run(**make(office.folder, persons))
+    assert actual.occupied() == ({FARM: 2, SHOP: 1} if None not in persons else {FARM: 1, SHOP: 1})
 
 
 @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
@@ -239,10 +239,10 @@ def test_an_ibis_table_that_comes_through_pandas_is_refused(office: ReleaseOffic
         connection.executemany(
             "INSERT INTO t VALUES (?, ?)", [(2**60 + i, "farm") for i in range(10)] + [(None, "farm")]
         )
-    found = office.run(frame=ibis.sqlite.connect(path).table("t"))
-    assert not found.cells
-    assert found.spent == 0
-    assert "an Ibis table on sqlite cannot be read as Arrow" in found.refused
+    actual = office.run(frame=ibis.sqlite.connect(path).table("t"))
+    assert not actual.cells
+    assert actual.spent == 0
+    assert "an Ibis table on sqlite cannot be read as Arrow" in actual.refused
 
 
 def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
@@ -251,18 +251,18 @@ def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
         "jobs": pa.table({"spell": ["k1", "k2"], "sector": ["farm", "shop"]}),
         "spells": pa.table({"spell": ["k1", "k1", "k2"], "person_id": ["zoe", "abe", "zoe"]}),
     }
-    found = office.run(dict.fromkeys(frames, ""), frame=frames, more={"join": {"spells": "spell"}})
-    assert not found.cells
-    assert found.spent == 0
-    assert "'person_id', which identifies the privacy unit, is in spells" in found.refused
+    actual = office.run(dict.fromkeys(frames, ""), frame=frames, more={"join": {"spells": "spell"}})
+    assert not actual.cells
+    assert actual.spent == 0
+    assert "'person_id', which identifies the privacy unit, is in spells" in actual.refused
 
 
 def test_a_text_of_a_megabyte_is_not_an_identifier(office: ReleaseOffice) -> None:
     """It would exhaust an engine's memory; the record is dropped as others without an id are, by itself."""
     longest = "x" * 65_536
     persons = [longest, longest + "y", "x" * 1_000_000]
-    found = office.run(frame=arrow(persons, pa.large_string()))
-    assert found.occupied() == {FARM: 1}
+    actual = office.run(frame=arrow(persons, pa.large_string()))
+    assert actual.occupied() == {FARM: 1}
 
 
 def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(office: ReleaseOffice) -> None:
@@ -291,10 +291,10 @@ def test_labels_are_not_identifiers(office: ReleaseOffice, column: str) -> None:
     pyreadstat.write_dta(frame, str(path), variable_value_labels=labels)
     jobs = {"path": str(path), "labels": "text"}
     codes = {"place": ["farm", "shop"]}
-    found = office.run(jobs, codes=codes)
-    assert found.occupied() == {("farm",): 1, ("shop",): 2}, (found.refused, found.stopped)
+    actual = office.run(jobs, codes=codes)
+    assert actual.occupied() == {("farm",): 1, ("shop",): 2}, (actual.refused, actual.stopped)
     workers = pa.table({"worker": [1, 2], "sex": ["1", "2"]})
     frames = {"workers": workers}
-    found = office.run({"jobs": jobs, "workers": ""}, frame=frames, codes={**codes, "sex": ["1", "2"]},
+    actual = office.run({"jobs": jobs, "workers": ""}, frame=frames, codes={**codes, "sex": ["1", "2"]},
                        more={"join": {"workers": "worker"}})  # fmt: skip
-    assert found.occupied() == {("farm", "1"): 1, ("shop", "2"): 2}, (found.refused, found.stopped)
+    assert actual.occupied() == {("farm", "1"): 1, ("shop", "2"): 2}, (actual.refused, actual.stopped)

@@ -27,15 +27,15 @@ def survey(tmp_path: Path) -> SurveyAgency:
 
 
 def test_the_published_numbers_and_no_others(survey: SurveyAgency) -> None:
-    found = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
-    cube = found.cube
+    actual = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
+    cube = actual.cube
     assert (cube.model.cube, cube.model.estimate, cube.model.measure) == ("cube", "calibrated", "total")
     assert cube.model.simulation
     assert cube.cells is None
-    assert np.array_equal(cube.values, found.column("calibrated"))
+    assert np.array_equal(cube.values, actual.column("calibrated"))
     assert cube.deviations is not None
-    assert np.array_equal(cube.deviations[:, 2], found.column("d3", "cube_replicates"))
-    assert np.array_equal(open_cube(str(found.folder), "cube").values, cube.values)
+    assert np.array_equal(cube.deviations[:, 2], actual.column("d3", "cube_replicates"))
+    assert np.array_equal(open_cube(str(actual.folder), "cube").values, cube.values)
 
 
 def test_a_real_release_is_not_marked_as_a_simulation(survey: SurveyAgency) -> None:
@@ -48,13 +48,13 @@ def test_a_real_release_is_not_marked_as_a_simulation(survey: SurveyAgency) -> N
 
 def test_rows_in_any_order_are_the_same_cube(survey: SurveyAgency) -> None:
     """A copy of a release may have sorted rows, with a manifest to match."""
-    found = survey.simulate()
-    expected = found.cube.values
-    path = found.folder / "cube.simulation.parquet"
-    rows = found.rows()
+    actual = survey.simulate()
+    expected = actual.cube.values
+    path = actual.folder / "cube.simulation.parquet"
+    rows = actual.rows()
     pq.write_table(rows.take(np.random.default_rng(1).permutation(rows.num_rows)), path)
-    forge_file_digest(found.folder, path)
-    assert np.array_equal(open_cube(found.folder).values, expected)
+    forge_file_digest(actual.folder, path)
+    assert np.array_equal(open_cube(actual.folder).values, expected)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_a_changed_file_is_refused(survey: SurveyAgency, name: str) -> None:
 
 
 def test_rows_that_do_not_list_every_cell_once_are_refused(survey: SurveyAgency) -> None:
-    found = survey.simulate()
-    path, rows = found.folder / "cube.simulation.parquet", found.rows()
+    actual = survey.simulate()
+    path, rows = actual.folder / "cube.simulation.parquet", actual.rows()
     strange = rows.set_column(1, "strength", pa.array(["mild"] * rows.num_rows))
     for wrong, said in (
         (rows.slice(1), "does not list every cell exactly once"),
@@ -83,9 +83,9 @@ def test_rows_that_do_not_list_every_cell_once_are_refused(survey: SurveyAgency)
         (strange, "has a code that its model lacks"),
     ):
         pq.write_table(wrong, path)
-        forge_file_digest(found.folder, path)
+        forge_file_digest(actual.folder, path)
         with pytest.raises(PublishError, match=said):
-            open_cube(found.folder)
+            open_cube(actual.folder)
 
 
 def test_a_model_of_another_version_is_refused(survey: SurveyAgency) -> None:
@@ -145,8 +145,8 @@ def test_variables_of_several_columns(survey: SurveyAgency) -> None:
     (survey.folder / "pairs.csv").write_text(PAIRS)
     pairs = {"groups": "pairs.csv", "columns": ["occupation", "outdoors"], "provenance": "made up"}
     survey.more["domains"] = {**survey.spec()["domains"], "pair": pairs}
-    found = survey.simulate(by=["pair", "strength"], epsilon="100")
-    cube = found.cube
+    actual = survey.simulate(by=["pair", "strength"], epsilon="100")
+    cube = actual.cube
     assert cube.model.axes[0].columns == ("occupation", "outdoors")
     table = cube.table(["strength", "pair"])
     assert table.columns == ("strength", "occupation", "outdoors")

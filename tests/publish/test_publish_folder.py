@@ -55,9 +55,9 @@ def staged(output: FolderOutput) -> dict[str, str]:
 
 
 def complete(output: FolderOutput, files: dict[str, str]) -> None:
-    found = {p.relative_to(output.folder).as_posix(): p for p in output.folder.rglob("*") if not p.is_dir()}
-    assert set(found) == {*CONTENT, FILE}
-    assert {name: p.read_bytes() for name, p in found.items() if name != FILE} == CONTENT
+    actual = {p.relative_to(output.folder).as_posix(): p for p in output.folder.rglob("*") if not p.is_dir()}
+    assert set(actual) == {*CONTENT, FILE}
+    assert {name: p.read_bytes() for name, p in actual.items() if name != FILE} == CONTENT
     assert read(output.folder).files == files
     assert {p.name for p in output.folder.parent.iterdir()} == {output.folder.name}  # nothing is left beside it
 

@@ -38,13 +38,13 @@ def whole(data: bytes, place: int) -> tuple[int, int]:
 
 def struct(data: bytes, place: int) -> tuple[dict[int, object], int]:
     """A page header: integers, and structures of them."""
-    found: dict[int, object] = {}
+    actual: dict[int, object] = {}
     field = 0
     while data[place]:
         kind, field, place = data[place] & 15, field + (data[place] >> 4), place + 1
         if kind > 2:  # a boolean is its kind
-            found[field], place = struct(data, place) if kind == 12 else whole(data, place)
-    return found, place + 1
+            actual[field], place = struct(data, place) if kind == 12 else whole(data, place)
+    return actual, place + 1
 
 
 def dictionary_page(data: bytes, start: int) -> tuple[int, bytes]:

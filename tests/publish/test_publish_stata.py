@@ -37,11 +37,11 @@ def test_both_readers_find_the_same(tmp_path: Path) -> None:
     path.write_bytes(written(example(), "a label, grün"))
     frame, meta = pyreadstat.read_dta(str(path))
     again = pd.read_stata(path)
-    for found in (frame, again):
-        assert found["tract"].tolist() == ["001", "été", "001", "x" * 40, ""]
-        assert found["estimate"].tolist()[0] == 1.5
-        assert np.isnan(found["estimate"][1])
-        assert found["count"].tolist()[3:] == [2**53, -4]
+    for actual in (frame, again):
+        assert actual["tract"].tolist() == ["001", "été", "001", "x" * 40, ""]
+        assert actual["estimate"].tolist()[0] == 1.5
+        assert np.isnan(actual["estimate"][1])
+        assert actual["count"].tolist()[3:] == [2**53, -4]
     assert meta.file_label == "a label, grün"
 
 
@@ -57,10 +57,10 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
 
 
 def test_names_that_stata_accepts() -> None:
-    found = names(["a b", "a_b", "a.b", "9", "double", "", "x" * 50, "x" * 51, "größe", "if", "_n", "str10"])
-    assert found[:6] == ["a_b", "a_b_2", "a_b_3", "_9", "_double", "_"]
-    assert found[6:] == ["x" * 32, "x" * 30 + "_2", "gr__e", "_if", "__n", "_str10"]
-    assert len(set(found)) == len(found)
+    actual = names(["a b", "a_b", "a.b", "9", "double", "", "x" * 50, "x" * 51, "größe", "if", "_n", "str10"])
+    assert actual[:6] == ["a_b", "a_b_2", "a_b_3", "_9", "_double", "_"]
+    assert actual[6:] == ["x" * 32, "x" * 30 + "_2", "gr__e", "_if", "__n", "_str10"]
+    assert len(set(actual)) == len(actual)
 
 
 def test_a_code_that_is_too_long_is_refused() -> None:

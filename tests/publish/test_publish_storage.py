@@ -123,8 +123,8 @@ def test_writers_of_the_same_name_at_once_leave_equal_bytes(folder: LocalFolder,
     def watch() -> None:
         while not ended.is_set():
             if (folder.path / name).exists():
-                found = (folder.path / name).read_bytes()
-                torn.extend([len(found)] * (found != content))
+                actual = (folder.path / name).read_bytes()
+                torn.extend([len(actual)] * (actual != content))
 
     def work(_: int) -> str:
         start.wait(30)

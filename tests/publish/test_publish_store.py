@@ -81,8 +81,8 @@ class Office:
 
     def files(self) -> dict[str, bytes]:
         """Everything but the mark that says whose it is."""
-        found = self.store.files(self.prefix)
-        return {name: content for name, content in found.items() if not name.startswith(".discreet-")}
+        actual = self.store.files(self.prefix)
+        return {name: content for name, content in actual.items() if not name.startswith(".discreet-")}
 
     def in_a_folder(self) -> dict[str, bytes]:
         """What the same release is in a folder: all but the ledger's word about where it went is the same."""
@@ -125,9 +125,9 @@ def crash_at(step: str) -> Any:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as actual:
+        actual.bind(("127.0.0.1", 0))
+        return int(actual.getsockname()[1])
 
 
 # --- a release ------------------------------------------------------------------------------------------------------
@@ -608,7 +608,9 @@ def test_a_manifest_is_never_alone(office: Office, monkeypatch: pytest.MonkeyPat
 
     def late(self: ObjectStore, name: str) -> Any:
         if name == FILE:
-            self.clear(sorted(found for found in self.names() if found != FILE and not found.startswith(".discreet-")))
+            self.clear(
+                sorted(actual for actual in self.names() if actual != FILE and not actual.startswith(".discreet-"))
+            )
         return create(self, name)
 
     with monkeypatch.context() as patch:

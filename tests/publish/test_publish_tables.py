@@ -146,12 +146,12 @@ def test_a_part_has_a_number_and_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("simulated", [False, True])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_names_in_the_description_are_those_written(tmp_path: Path, simulated: bool, parts: int) -> None:
-    found: list[str] = []
+    actual: list[str] = []
     for part in range(parts):
         content = batches(["1"], simulated=simulated)
         number = part if parts > 1 else None
-        found += write_table(place(tmp_path), "t", SCHEMA, content, simulated, number).files
-    assert file_names("t", simulated, parts) == found
+        actual += write_table(place(tmp_path), "t", SCHEMA, content, simulated, number).files
+    assert file_names("t", simulated, parts) == actual
 
 
 def test_a_failing_source_leaves_nothing(tmp_path: Path) -> None:

@@ -46,14 +46,14 @@ def web(app: FastAPI) -> Iterator[WebClient]:
 def test_the_catalogue_has_pages_and_links_to_walk_them(web: WebClient) -> None:
     first = web.get(f"{TABLES}?pageSize=2").json()
     assert first["page"] == {"pageNumber": 1, "pageSize": 2, "totalElements": 4, "totalPages": 2}
-    seen, found = [], first
+    seen, actual = [], first
     while True:
-        seen += [table["id"] for table in found["tables"]]
-        rel = {one["rel"]: one["href"] for one in found["links"]}
+        seen += [table["id"] for table in actual["tables"]]
+        rel = {one["rel"]: one["href"] for one in actual["links"]}
         assert ("next" in rel, "previous" in rel) == (len(seen) < 4, len(seen) > 2)
         if "next" not in rel:
             break
-        found = web.get(rel["next"]).json()
+        actual = web.get(rel["next"]).json()
     assert seen == ["cube", "counts", "few", "firms"]
     for path, said in (
         ("pageNumber=4&pageSize=2", "Page 4 does not exist"),
@@ -78,25 +78,25 @@ def test_the_catalogue_has_pages_and_links_to_walk_them(web: WebClient) -> None:
         ("wages cube", []),
     ],
 )
-def test_the_catalogue_is_searched(web: WebClient, words: str, found: list[str]) -> None:
+def test_the_catalogue_is_searched(web: WebClient, words: str, actual: list[str]) -> None:
     response = web.get(TABLES, params={"query": words})
-    assert [table["id"] for table in response.json()["tables"]] == found
+    assert [table["id"] for table in response.json()["tables"]] == actual
     assert response.status_code == 200
 
 
 def test_a_table_states_its_guarantee_and_links_to_its_data(web: WebClient) -> None:
-    found = web.get(f"{TABLES}/cube").json()
-    assert "factor of at most" in found["extension"]["guarantee"]
-    assert "factor of at most" not in found["description"]
+    actual = web.get(f"{TABLES}/cube").json()
+    assert "factor of at most" in actual["extension"]["guarantee"]
+    assert "factor of at most" not in actual["description"]
     assert (
-        found["description"]
-        == f"{found['label']}. Every table is a sum of its cells: the same cells have the same value in all of them."
+        actual["description"]
+        == f"{actual['label']}. Every table is a sum of its cells: the same cells have the same value in all of them."
     )
     assert web.get(f"{TABLES}/firms").json()["description"] == "Firms. Firms of one county each."
     assert web.get(f"{TABLES}/counts").json()["description"] == "Counts."
-    assert found["variableNames"] == ["Occupation", "Strength", "Outdoors"]
-    assert found["simulation"] is True
-    for one in found["links"]:
+    assert actual["variableNames"] == ["Occupation", "Strength", "Outdoors"]
+    assert actual["simulation"] is True
+    for one in actual["links"]:
         assert web.get(one["href"]).status_code == 200
 
 
@@ -116,8 +116,8 @@ def test_metadata_has_all_codes_and_which_variables_may_be_omitted(web: WebClien
 
 
 def test_a_code_list_groups_finer_codes_and_can_be_requested(web: WebClient) -> None:
-    found = web.get("/api/v2/codelists/cube_major").json()
-    groups = {value["code"]: value["valueMap"] for value in found["values"]}
+    actual = web.get("/api/v2/codelists/cube_major").json()
+    groups = {value["code"]: value["valueMap"] for value in actual["values"]}
     assert groups == {m: [o for o, of in OCCUPATIONS.items() if of == m] for m in ("11", "13")}
     by_list = web.get(f"{DATA}?valueCodes[occupation]=*&codelist[occupation]=cube_major")
     assert by_list.json()["value"] == web.get(f"{DATA}?valueCodes[major]=*").json()["value"]
@@ -125,13 +125,13 @@ def test_a_code_list_groups_finer_codes_and_can_be_requested(web: WebClient) -> 
 
 
 def test_the_configuration_states_the_limits(web: WebClient) -> None:
-    found = web.get("/api/v2/config").json()
-    assert found["maxDataCells"] == 100_000
-    assert found["maxCallsPerTimeWindow"] == 1_000_000
-    assert found["timeWindow"] == 10
-    assert found["dataFormats"] == ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
-    assert found["defaultDataFormat"] == "json-stat2"
-    for name in found["dataFormats"]:
+    actual = web.get("/api/v2/config").json()
+    assert actual["maxDataCells"] == 100_000
+    assert actual["maxCallsPerTimeWindow"] == 1_000_000
+    assert actual["timeWindow"] == 10
+    assert actual["dataFormats"] == ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
+    assert actual["defaultDataFormat"] == "json-stat2"
+    for name in actual["dataFormats"]:
         response = web.get(f"{DATA}?outputFormat={name}")
         assert response.status_code == 200
         assert ("content-disposition" in response.headers) == (name != "json-stat2")
@@ -141,10 +141,10 @@ def test_the_configuration_states_the_limits(web: WebClient) -> None:
 
 
 def test_numbers_are_those_of_the_cube(web: WebClient, folder: Path) -> None:
-    found = web.get(f"{DATA}?valueCodes[strength]=*&valueCodes[outdoors]=no&where[major]=11").json()
+    actual = web.get(f"{DATA}?valueCodes[strength]=*&valueCodes[outdoors]=no&where[major]=11").json()
     table = open_cube(folder, "cube").table(["strength", "outdoors"], {"major": ["11"], "outdoors": ["no"]})
-    assert found["size"] == [3, 1, 4]
-    values = np.array(found["value"]).reshape(3, 4)
+    assert actual["size"] == [3, 1, 4]
+    values = np.array(actual["value"]).reshape(3, 4)
     assert np.allclose(values[:, 0], table.estimate, atol=0.051)
     assert np.allclose(values[:, 1], table.se, atol=0.051)
 
@@ -310,9 +310,9 @@ def test_past_days_selects_recent_releases(web: WebClient, monkeypatch: pytest.M
             return cls(day.year, day.month, day.day, tzinfo=tz) + timedelta(days=3)
 
     monkeypatch.setattr("discreet.serve.api.datetime", Later)
-    found = {days: web.get(f"{TABLES}?pastDays={days}&pageSize=2") for days in (2, 3)}
-    assert [one.json()["page"]["totalElements"] for one in found.values()] == [0, 3]
-    assert all("pastDays=3" in one["href"] for one in found[3].json()["links"])
+    actual = {days: web.get(f"{TABLES}?pastDays={days}&pageSize=2") for days in (2, 3)}
+    assert [one.json()["page"]["totalElements"] for one in actual.values()] == [0, 3]
+    assert all("pastDays=3" in one["href"] for one in actual[3].json()["links"])
     for wrong in ("0", "-1", "x", "1e9", "9999999999"):
         assert is_problem(web.get(f"{TABLES}?pastDays={wrong}"))
 
@@ -360,8 +360,8 @@ def test_head_says_what_get_would(web: WebClient) -> None:
 def test_links_hold_under_a_prefix_which_the_proxy_removes_or_not(folder: Path) -> None:
     web = WebClient(open_app(folder, Config(prefix="/statistics")))
     for path in (f"/statistics{TABLES}", TABLES):
-        found = web.get(path).json()
-        hrefs = [one["href"] for one in (*found["links"], *found["tables"][0]["links"])]
+        actual = web.get(path).json()
+        hrefs = [one["href"] for one in (*actual["links"], *actual["tables"][0]["links"])]
         assert all(href.startswith("/statistics/api/v2/tables") for href in hrefs)
         assert all(web.get(href).status_code == 200 for href in hrefs)
     assert web.get("/statistics/api/v2/openapi.json").json()["servers"] == [{"url": "/statistics"}]

@@ -64,13 +64,13 @@ def test_every_table_has_its_guarantee_and_a_simulation_is_marked(catalogue: Tab
 
 def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatalogue) -> None:
     table, cube = catalogue.table("cube"), open_cube(folder, "cube")
-    found = table.answer(TableQuery(by=(("strength", ("heavy", "light")), ("major", ()))), MOST)
+    actual = table.answer(TableQuery(by=(("strength", ("heavy", "light")), ("major", ()))), MOST)
     expected = cube.table(["strength", "major"])
     where = dict(zip(zip(*expected.codes, strict=True), range(6), strict=True))
     places = [where[s, m] for s in ("heavy", "light") for m in ("11", "13")]
     for name, column in (("estimate", expected.estimate), ("se", expected.se), ("high90", expected.high)):
-        assert np.array_equal(found.numbers[name], column[places])
-    assert found.shape == (2, 2)
+        assert np.array_equal(actual.numbers[name], column[places])
+    assert actual.shape == (2, 2)
     assert table.variables[-1].finer == "occupation"
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
@@ -88,11 +88,11 @@ def test_counts_are_summed_with_the_error_of_their_noise(folder: Path, catalogue
     table = catalogue.table(name)
     assert isinstance(table, AdditiveTable)
     rows = pq.read_table(folder / f"{name}.simulation.parquet").to_pylist()
-    found = table.answer(TableQuery(by=(("strength", ()),)), MOST)
-    for strength, estimate in zip(STRENGTH, found.numbers["estimate"], strict=True):
+    actual = table.answer(TableQuery(by=(("strength", ()),)), MOST)
+    for strength, estimate in zip(STRENGTH, actual.numbers["estimate"], strict=True):
         assert estimate == sum(row["count"] for row in rows if row["strength"] == strength)
     cells = 2 if name == "counts" else 5
-    assert found.numbers["se"] == pytest.approx([(cells * DiscreteLaplace(Fraction(1)).variance()) ** 0.5] * 3)
+    assert actual.numbers["se"] == pytest.approx([(cells * DiscreteLaplace(Fraction(1)).variance()) ** 0.5] * 3)
 
 
 def stored(catalogue: TableCatalogue) -> StoredTable:
@@ -116,8 +116,8 @@ def stored(catalogue: TableCatalogue) -> StoredTable:
 def test_other_tables_are_looked_up_and_never_summed(catalogue: TableCatalogue) -> None:
     table = stored(catalogue)
     assert not table.additive
-    found = table.answer(TableQuery(by=(("place", ("d", "a")),)), MOST)
-    assert found.numbers["count"].tolist() == [12, 40]
+    actual = table.answer(TableQuery(by=(("place", ("d", "a")),)), MOST)
+    assert actual.numbers["count"].tolist() == [12, 40]
     one = table.answer(TableQuery(where=(("place", ("a",)),), measures=("p50",)), MOST)
     assert one.numbers["p50"].tolist() == [100.0]
     with pytest.raises(InvalidQuery, match="neither shown nor limited"):
@@ -129,14 +129,14 @@ def test_other_tables_are_looked_up_and_never_summed(catalogue: TableCatalogue) 
 
 
 def test_every_measure_has_its_own_marks(catalogue: TableCatalogue) -> None:
-    found = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
-    count, median, low, _ = found.measures
-    assert found.marks_for(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
-    assert found.marks_for(median) == ["", "u", "s", "", ":"]
-    assert found.marks_for(low) == found.marks_for(median)
-    assert found.status == ["", "x", "s", "", ":"]
+    actual = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
+    count, median, low, _ = actual.measures
+    assert actual.marks_for(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
+    assert actual.marks_for(median) == ["", "u", "s", "", ":"]
+    assert actual.marks_for(low) == actual.marks_for(median)
+    assert actual.status == ["", "x", "s", "", ":"]
     alone = stored(catalogue).answer(TableQuery(by=(("place", ()),), measures=("p50",)), MOST)
-    assert alone.marks_for(median) == found.marks_for(median)  # whatever else is asked for
+    assert alone.marks_for(median) == actual.marks_for(median)  # whatever else is asked for
 
 
 def test_codes_that_a_limit_excludes_are_not_shown(catalogue: TableCatalogue) -> None:
@@ -250,8 +250,8 @@ def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
         f"TableCatalogue.of([{str(folder)!r}]).table('cube').answer(TableQuery(), 10); "
         "print(json.dumps(sorted(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = json.loads(found.stdout)
+    actual = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = json.loads(actual.stdout)
     packages = ("api", "engine", "methods", "noise", "pipeline", "spec", "synth")
     assert "discreet.serve.catalogue" in loaded
     assert not [m for m in loaded if m.startswith(tuple(f"discreet.{p}" for p in packages))]

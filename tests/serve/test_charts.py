@@ -96,8 +96,8 @@ def picture(drawn: charts.Chart | None) -> charts.Chart:
 def items(drawn: charts.Chart | None, wanted: str = "") -> list[Item]:
     """The drawn elements, without definitions; only those of a class, if given."""
     root = ElementTree.fromstring(picture(drawn).svg)
-    found = list(_walk(root, 0.0, 0.0))
-    return [item for item in found if not wanted or wanted in item.classes]
+    actual = list(_walk(root, 0.0, 0.0))
+    return [item for item in actual if not wanted or wanted in item.classes]
 
 
 def _walk(element: ElementTree.Element, right: float, down: float) -> Iterator[Item]:
@@ -131,7 +131,7 @@ def _points(name: str, element: ElementTree.Element) -> list[tuple[float, float]
 
 
 def _path(d: str) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
+    actual: list[tuple[float, float]] = []
     x = y = 0.0
     for letter, words in re.findall(r"([MLHVCZ])([^MLHVCZ]*)", d):
         numbers = [float(n) for n in re.findall(r"-?[\d.]+", words)]
@@ -140,10 +140,10 @@ def _path(d: str) -> list[tuple[float, float]]:
         elif letter == "V":
             y = numbers[0]
         elif numbers:
-            found += list(zip(numbers[::2], numbers[1::2], strict=True))
+            actual += list(zip(numbers[::2], numbers[1::2], strict=True))
             x, y = numbers[-2:]
-        found.append((x, y))
-    return found
+        actual.append((x, y))
+    return actual
 
 
 def overlap(a: Item, b: Item) -> bool:
@@ -230,15 +230,15 @@ def test_codes_of_fields_are_not_states() -> None:
 def test_bars_are_as_long_as_numbers() -> None:
     values = [100.0, 50, 0, -40, 75]
     drawn = charts.chart(answer([LETTERS], values, spread=5))
-    found = items(drawn, "chart-bar")
+    actual = items(drawn, "chart-bar")
     [zero] = items(drawn, "chart-zero")
     at = zero.box[0]
-    unit = found[0].width / 100
+    unit = actual[0].width / 100
     assert unit > 1
-    for bar, value in zip(found, values, strict=True):
+    for bar, value in zip(actual, values, strict=True):
         assert bar.width == pytest.approx(abs(value) * unit, abs=0.03)
         assert (bar.box[2] if value < 0 else bar.box[0]) == pytest.approx(at, abs=0.03)
-    for line, bar, value in zip(items(drawn, "chart-error"), found, values, strict=True):
+    for line, bar, value in zip(items(drawn, "chart-error"), actual, values, strict=True):
         assert line.box[0] == pytest.approx(at + (value - 5) * unit, abs=0.05)
         assert line.box[2] == pytest.approx(at + (value + 10) * unit, abs=0.05)
         assert (line.box[1] + line.box[3]) / 2 == pytest.approx((bar.box[1] + bar.box[3]) / 2, abs=0.02)
@@ -277,7 +277,7 @@ def test_two_pictures_on_a_page_have_ids_of_their_own() -> None:
     drawn = [charts.chart(g, kind) for g in given for kind in ("bars",)]
     drawn.append(charts.chart(answer([LETTERS, variable("sex", "FM")], range(10)), "sankey"))
     ids = [re.findall(r' id="([^"]*)"', picture(d).svg) for d in drawn]
-    assert len({i for found in ids for i in found}) == sum(map(len, ids)) > 6
+    assert len({i for actual in ids for i in actual}) == sum(map(len, ids)) > 6
 
 
 def test_grouped_bars_stand_together() -> None:
@@ -529,9 +529,9 @@ def test_simulations_are_marked() -> None:
 
 def test_pixels() -> None:
     drawn = picture(charts.chart(answer([LETTERS], range(5))))
-    found = charts.png(drawn.svg)
-    assert found[:8] == b"\x89PNG\r\n\x1a\n"
-    assert struct.unpack(">II", found[16:24]) == (2 * drawn.width, 2 * drawn.height)
+    actual = charts.png(drawn.svg)
+    assert actual[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", actual[16:24]) == (2 * drawn.width, 2 * drawn.height)
     with pytest.raises(InvalidQuery, match="PNG"):
         charts.png("not a picture")
 

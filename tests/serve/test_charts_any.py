@@ -78,11 +78,11 @@ def answers(draw: st.DrawFn) -> Answer:
 
 @examples(150, suppress_health_check=[HealthCheck.too_slow])
 @given(answers(), st.booleans())
-def test_well_formed_whatever_it_holds(found: Answer, simulation: bool) -> None:
-    fitting = charts.kinds(found)
+def test_well_formed_whatever_it_holds(actual: Answer, simulation: bool) -> None:
+    fitting = charts.kinds(actual)
     assert "bars" in fitting
     for kind in {*fitting, "sankey"}:
-        drawn = charts.chart(found, kind, simulation=simulation)
+        drawn = charts.chart(actual, kind, simulation=simulation)
         if drawn is None:
             assert kind == "sankey"
             continue
@@ -93,7 +93,7 @@ def test_well_formed_whatever_it_holds(found: Answer, simulation: bool) -> None:
         )
         assert not re.search("nan|inf", coordinates)
         inside(drawn)
-        assert simulation == bool(items(drawn, "chart-banner")) or "SIMULATION" in found.notes[0]
+        assert simulation == bool(items(drawn, "chart-banner")) or "SIMULATION" in actual.notes[0]
 
 
 @pytest.mark.parametrize("value", [0.0, float("nan"), -5.0, 1e-300])
@@ -140,11 +140,11 @@ def test_words_are_escaped_and_legal(text: str) -> None:
 
 @given(st.text(max_size=60), st.floats(20, 300), st.integers(1, 4))
 def test_wrapped_lines_fit(text: str, room: float, most: int) -> None:
-    found = wrap(text, room, 12, most)
-    assert len(found) <= most
-    assert all(width_of(line, 12) <= room + 0.001 for line in found)
+    actual = wrap(text, room, 12, most)
+    assert len(actual) <= most
+    assert all(width_of(line, 12) <= room + 0.001 for line in actual)
     whole = clean(text).replace(" ", "")
-    joined = "".join(found).replace(" ", "")
+    joined = "".join(actual).replace(" ", "")
     assert joined == whole or (joined.endswith("…") and whole.startswith(joined[:-1]))
     assert width_of(cut(text, room, 12), 12) <= room + 0.001
 

@@ -54,12 +54,12 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    found = Server()
+    actual = Server()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found.asked.append((self.path, self.headers))
-            status, headers, body = found.reply(self.path, self.headers)
+            actual.asked.append((self.path, self.headers))
+            status, headers, body = actual.reply(self.path, self.headers)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
@@ -69,20 +69,20 @@ def server() -> Iterator[Server]:
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        found.url = f"http://127.0.0.1:{running.server_port}"
+        actual.url = f"http://127.0.0.1:{running.server_port}"
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
-        yield found
+        yield actual
         running.shutdown()
         thread.join()
 
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    found: list[float] = []
-    clock = SimpleNamespace(sleep=found.append, time=lambda: 1_700_000_000.0)
+    actual: list[float] = []
+    clock = SimpleNamespace(sleep=actual.append, time=lambda: 1_700_000_000.0)
     monkeypatch.setattr(client_module, "time", clock)
-    return found
+    return actual
 
 
 def test_rows_and_arrow(server: Server) -> None:
@@ -153,10 +153,10 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
             return DATA
 
     Told("http://localhost").data("jobs", by={"sex": codes, "place": "*"}, where={"sector": codes}, measures=["se"])
-    found, others = parse_query(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
-    assert found.by == (("sex", tuple(codes)), ("place", ()))
-    assert sorted(found.where[0][1]) == sorted(codes)
-    assert found.measures == ("se",)
+    actual, others = parse_query(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
+    assert actual.by == (("sex", tuple(codes)), ("place", ()))
+    assert sorted(actual.where[0][1]) == sorted(codes)
+    assert actual.measures == ("se",)
     assert others == {"lang": "en", "outputFormat": "json-stat2"}
 
 

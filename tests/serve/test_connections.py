@@ -74,10 +74,10 @@ def connected(port: int, source: str = "127.0.0.1", **options: int) -> Iterator[
 
 def ask(one: socket.socket, path: str = "/") -> str:
     one.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    found = one.recv(1 << 16)
-    while found and not found.endswith((b"done", b"}", b"limit.")) and (more := one.recv(1 << 16)):
-        found += more
-    return found.decode("latin-1")
+    actual = one.recv(1 << 16)
+    while actual and not actual.endswith((b"done", b"}", b"limit.")) and (more := one.recv(1 << 16)):
+        actual += more
+    return actual.decode("latin-1")
 
 
 def closed_after(one: socket.socket, drip: bytes = b"") -> float:
@@ -180,9 +180,9 @@ def test_a_thousand_and_more_idle_connections(tmp_path: Path) -> None:
         try:
             assert server.stdout is not None
             server.stdout.readline()
-            found = re.search(r":(\d+)/", server.stdout.readline())
-            assert found
-            port = int(found[1])
+            actual = re.search(r":(\d+)/", server.stdout.readline())
+            assert actual
+            port = int(actual[1])
             idle = [stack.enter_context(connected(port)) for _ in range(MANY)]
             for _ in range(20):
                 with connected(port, NEIGHBOUR) as other:

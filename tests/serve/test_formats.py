@@ -84,7 +84,7 @@ def _sheet(content: bytes, number: int) -> list[list[str]]:
     for item in ElementTree.fromstring(book.read("xl/sharedStrings.xml")):
         text = item[0].text or ""
         shared.append(re.sub("_x([0-9A-Fa-f]{4})_", lambda m: chr(int(m[1], 16)), text))
-    found: dict[tuple[int, int], str] = {}
+    actual: dict[tuple[int, int], str] = {}
     for cell in ElementTree.fromstring(book.read(f"xl/worksheets/sheet{number}.xml")).iter(f"{NAMESPACE}c"):
         assert cell.find(f"{NAMESPACE}f") is None
         letters, digits = re.fullmatch(r"([A-Z]+)(\d+)", cell.attrib["r"]).groups()
@@ -92,9 +92,9 @@ def _sheet(content: bytes, number: int) -> list[list[str]]:
         column = -1
         for letter in letters:
             column = (column + 1) * 26 + ord(letter) - 65
-        found[int(digits) - 1, column] = shared[int(value)] if cell.attrib.get("t") == "s" else value
-    rows, columns = (max(place[k] for place in found) + 1 for k in (0, 1))
-    return [[found.get((i, j), "") for j in range(columns)] for i in range(rows)]
+        actual[int(digits) - 1, column] = shared[int(value)] if cell.attrib.get("t") == "s" else value
+    rows, columns = (max(place[k] for place in actual) + 1 for k in (0, 1))
+    return [[actual.get((i, j), "") for j in range(columns)] for i in range(rows)]
 
 
 def _parquet(content: bytes, answer: Answer) -> Found:
@@ -125,21 +125,21 @@ READERS: dict[str, Callable[[bytes, Answer], Found]] = {
 
 def test_the_formats_and_their_names() -> None:
     assert list(FORMATS) == ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
-    assert all(found.id == name and not found.extension.startswith(".") for name, found in FORMATS.items())
+    assert all(actual.id == name and not actual.extension.startswith(".") for name, actual in FORMATS.items())
     assert FORMATS["sdmx-csv"].media_type == "application/vnd.sdmx.data+csv; version=2.0.0"
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_table(name: str) -> None:
     answer = jobs()
-    found = READERS[name](FORMATS[name].write(answer, ABOUT), answer)
-    assert found.keys == [(place, sex) for place in ("US-CA", "US-NV") for sex in "fmx"]
-    assert found.numbers == [[1200, -3, 0, None, None, 7], [14.1, 2.2, 0, None, None, None]]
-    assert found.marks == ["", "x", "u", "s", ":", ""]
-    assert math.copysign(1, found.numbers[1][2]) == 1  # no −0
-    if found.labels is not None:
+    actual = READERS[name](FORMATS[name].write(answer, ABOUT), answer)
+    assert actual.keys == [(place, sex) for place in ("US-CA", "US-NV") for sex in "fmx"]
+    assert actual.numbers == [[1200, -3, 0, None, None, 7], [14.1, 2.2, 0, None, None, None]]
+    assert actual.marks == ["", "x", "u", "s", ":", ""]
+    assert math.copysign(1, actual.numbers[1][2]) == 1  # no −0
+    if actual.labels is not None:
         places = ("California", "Nevada")
-        assert found.labels == [(place, sex) for place in places for sex in ("Women", "Men", "Women")]
+        assert actual.labels == [(place, sex) for place in places for sex in ("Women", "Men", "Women")]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -151,26 +151,26 @@ def test_a_table(name: str) -> None:
 )
 def test_what_is_read_back_is_what_was_written(name: str, answer: Answer) -> None:
     content = FORMATS[name].write(answer, ABOUT)
-    found = READERS[name](content, answer)
-    assert len(found.keys) == len(answer)
-    for measure, column in zip(answer.measures, found.numbers, strict=True):
+    actual = READERS[name](content, answer)
+    assert len(actual.keys) == len(answer)
+    for measure, column in zip(answer.measures, actual.numbers, strict=True):
         for got, x in zip(column, answer.numbers[measure.id], strict=True):
             assert (got is None) == math.isnan(x)
             if got is not None:
                 assert got == float(f"{got:.{measure.decimals}f}")
                 assert abs(got - x) <= 0.5 * 10.0**-measure.decimals + 1e-15 * abs(x)
-    assert found.marks == [str(mark) for mark in answer.status]
+    assert actual.marks == [str(mark) for mark in answer.status]
     codes = list(itertools.product(*(v.codes for v in answer.variables)))
     labels = list(itertools.product(*(v.labels for v in answer.variables)))
     if name == "sdmx-csv":
-        assert len(set(found.keys)) == len(codes)
-        for key, code in zip(found.keys, codes, strict=True):
+        assert len(set(actual.keys)) == len(codes)
+        for key, code in zip(actual.keys, codes, strict=True):
             for got, own in zip(key, code, strict=True):
                 assert re.fullmatch(r"[A-Za-z0-9_@$-]+", got)
                 assert got == own or not re.fullmatch(r"[A-Za-z0-9_@$-]+", own) or guarded(own) != own
                 assert guarded(got) == got
     else:
-        for texts, own in ((found.keys, codes), (found.labels or labels, labels)):
+        for texts, own in ((actual.keys, codes), (actual.labels or labels, labels)):
             plain = [tuple(map(unguarded, t)) for t in texts] if name == "csv" else texts
             assert plain == own
     assert FORMATS[name].write(answer, ABOUT) == content
@@ -190,5 +190,5 @@ def test_marks_may_be_plain_texts(name: str) -> None:
 )
 def test_numbers_beyond_all_decimals(name: str, x: float, expected: float | None) -> None:
     answer = Answer("", (), (COUNT, ERROR), {"estimate": np.array([x]), "se": np.array([x])}, [Status.RELIABLE])
-    found = READERS[name](FORMATS[name].write(answer, ABOUT), answer)
-    assert found.numbers == [[expected]] * 2
+    actual = READERS[name](FORMATS[name].write(answer, ABOUT), answer)
+    assert actual.numbers == [[expected]] * 2

@@ -45,28 +45,28 @@ def rows(content: bytes) -> list[list[str]]:
 @examples(40)
 @given(answer=answers())
 def test_json_stat_keeps_the_rules_of_version_2(answer: Answer) -> None:
-    found = json.loads(written("json-stat2", answer))
-    assert (found["version"], found["class"]) == ("2.0", "dataset")
-    assert len(found["id"]) == len(set(found["id"])) == len(found["size"])
-    assert set(found["dimension"]) == set(found["id"])
-    assert len(found["value"]) == prod(found["size"])
-    assert all(x is None or isinstance(x, int | float) for x in found["value"])
-    assert found["role"]["metric"] == found["id"][-1:]
-    for name, size in zip(found["id"], found["size"], strict=True):
-        category = found["dimension"][name]["category"]
+    actual = json.loads(written("json-stat2", answer))
+    assert (actual["version"], actual["class"]) == ("2.0", "dataset")
+    assert len(actual["id"]) == len(set(actual["id"])) == len(actual["size"])
+    assert set(actual["dimension"]) == set(actual["id"])
+    assert len(actual["value"]) == prod(actual["size"])
+    assert all(x is None or isinstance(x, int | float) for x in actual["value"])
+    assert actual["role"]["metric"] == actual["id"][-1:]
+    for name, size in zip(actual["id"], actual["size"], strict=True):
+        category = actual["dimension"][name]["category"]
         assert sorted(category["index"].values()) == list(range(size))
         assert set(category["label"]) == set(category["index"])
-        assert isinstance(found["dimension"][name]["label"], str)
-    assert set(found["status"].values()) <= set(found["extension"]["status"]["label"])
-    assert all(0 <= int(place) < len(found["value"]) for place in found["status"])
-    assert all(isinstance(text, str) and text for text in found["note"])
+        assert isinstance(actual["dimension"][name]["label"], str)
+    assert set(actual["status"].values()) <= set(actual["extension"]["status"]["label"])
+    assert all(0 <= int(place) < len(actual["value"]) for place in actual["status"])
+    assert all(isinstance(text, str) and text for text in actual["note"])
 
 
 def test_json_stat_in_full() -> None:
-    found = json.loads(written("json-stat2"))
-    assert (found["label"], found["source"], found["updated"]) == ("Jobs by place", "jobs-2024", "2024-05-01")
-    assert (found["id"], found["size"]) == (["place", "sex", "ContentsCode"], [2, 3, 2])
-    assert found["dimension"]["ContentsCode"] == {
+    actual = json.loads(written("json-stat2"))
+    assert (actual["label"], actual["source"], actual["updated"]) == ("Jobs by place", "jobs-2024", "2024-05-01")
+    assert (actual["id"], actual["size"]) == (["place", "sex", "ContentsCode"], [2, 3, 2])
+    assert actual["dimension"]["ContentsCode"] == {
         "label": "Measure",
         "category": {
             "index": {"estimate": 0, "se": 1},
@@ -75,15 +75,15 @@ def test_json_stat_in_full() -> None:
         },
         "extension": {"errorOf": {"se": "estimate"}},
     }
-    assert found["value"] == [1200, 14.1, -3, 2.2, 0, 0.0, None, None, None, None, 7, None]
-    assert found["status"] == {"2": "x", "3": "x", "4": "u", "5": "u", "6": "s", "7": "s", "8": ":", "9": ":"}
-    assert found["note"] == [
+    assert actual["value"] == [1200, 14.1, -3, 2.2, 0, 0.0, None, None, None, None, 7, None]
+    assert actual["status"] == {"2": "x", "3": "x", "4": "u", "5": "u", "6": "s", "7": "s", "8": ":", "9": ":"}
+    assert actual["note"] == [
         "Limited to Sector: 11 (Farming), =21 (Mining)",
         "Protected statistics.",
         ABOUT.guarantee,
         *ABOUT.caveats,
     ]
-    extension = found["extension"]
+    extension = actual["extension"]
     assert extension["px"]["tableid"] == ABOUT.id
     assert extension["guarantee"] == ABOUT.guarantee
     assert (extension["caveats"], extension["simulation"]) == ([*ABOUT.caveats], False)
@@ -94,9 +94,9 @@ def test_json_stat_in_full() -> None:
 
 def test_a_variable_may_be_called_as_the_measures_are() -> None:
     answer = replace(jobs(), variables=(PLACE, TableVariable("ContentsCode", "", ("a", "b", "c"), ("", "", ""))))
-    found = json.loads(written("json-stat2", answer))
-    assert found["id"] == ["place", "ContentsCode", "ContentsCode_2"]
-    assert found["role"]["metric"] == ["ContentsCode_2"]
+    actual = json.loads(written("json-stat2", answer))
+    assert actual["id"] == ["place", "ContentsCode", "ContentsCode_2"]
+    assert actual["role"]["metric"] == ["ContentsCode_2"]
 
 
 # CSV
@@ -122,9 +122,9 @@ def test_no_text_is_a_formula(text: str) -> None:
     answer = Answer(
         "", (TableVariable(text, "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
     )
-    found = rows(written("csv", answer))
-    assert found[0] == [f"'{text}", f"'{text}_label", "estimate", "status"]
-    assert found[1] == [f"'{text}", f"'{text}", "-1", ""]
+    actual = rows(written("csv", answer))
+    assert actual[0] == [f"'{text}", f"'{text}_label", "estimate", "status"]
+    assert actual[1] == [f"'{text}", f"'{text}", "-1", ""]
 
 
 @pytest.mark.parametrize("text", ["-1", "+2.5", "7", "-1,234", "-1e5", "-3%", "a=b", " =1", "a'b", ""])
@@ -152,17 +152,17 @@ def parts(content: bytes) -> dict[str, str]:
 
 
 def test_a_workbook_has_numbers_and_notes() -> None:
-    found = parts(written("xlsx"))
-    assert re.findall(r'<sheet name="([^"]*)"', found["xl/workbook.xml"]) == ["Data", "Notes"]
-    assert 'state="frozen"' in found["xl/worksheets/sheet1.xml"]
-    assert 'formatCode="#,##0.0"' in found["xl/styles.xml"]
-    texts = re.findall(r"<t[^>]*>([^<]*)</t>", found["xl/sharedStrings.xml"])
+    actual = parts(written("xlsx"))
+    assert re.findall(r'<sheet name="([^"]*)"', actual["xl/workbook.xml"]) == ["Data", "Notes"]
+    assert 'state="frozen"' in actual["xl/worksheets/sheet1.xml"]
+    assert 'formatCode="#,##0.0"' in actual["xl/styles.xml"]
+    texts = re.findall(r"<t[^>]*>([^<]*)</t>", actual["xl/sharedStrings.xml"])
     for text in (ABOUT.guarantee, *ABOUT.caveats, ABOUT.noise, "Sector: 11 (Farming), =21 (Mining)"):
         assert text in texts
     assert {"status u", "status x", "status s", "status :", "status empty"} <= set(texts)
     assert {words for mark, words in MEANING.items() if mark} <= set(texts)
-    assert not any(re.search(r"<f[ >]|hyperlink", text) for name, text in found.items() if "worksheets" in name)
-    assert not any("external" in name for name in found)
+    assert not any(re.search(r"<f[ >]|hyperlink", text) for name, text in actual.items() if "worksheets" in name)
+    assert not any("external" in name for name in actual)
 
 
 def test_a_workbook_has_the_date_of_the_release() -> None:
@@ -237,15 +237,15 @@ def test_sdmx_to_the_letter() -> None:
 @examples(40)
 @given(answer=answers())
 def test_sdmx_identifies_everything(answer: Answer) -> None:
-    found = rows(written("sdmx-csv", answer))
-    heading = found[0]
+    actual = rows(written("sdmx-csv", answer))
+    heading = actual[0]
     assert heading[:3] == ["STRUCTURE", "STRUCTURE_ID", "ACTION"]
     assert len(set(heading)) == len(heading)
     assert all(re.fullmatch(r"[A-Z_][A-Z0-9_]*", name) for name in heading)
-    keys = [tuple(row[3 : heading.index("MEASURE") + 1]) for row in found[1:]]
+    keys = [tuple(row[3 : heading.index("MEASURE") + 1]) for row in actual[1:]]
     assert len(set(keys)) == len(keys) == len(answer) * len(answer.measures)
     value, status = heading.index("OBS_VALUE"), heading.index("OBS_STATUS")
-    assert all((row[value] == "") == (row[status] in "OQ") for row in found[1:])
+    assert all((row[value] == "") == (row[status] in "OQ") for row in actual[1:])
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_sdmx_identifies_everything(answer: Answer) -> None:
     [("age group", "AGE_GROUP"), ("größe", "GROSSE"), ("2020", "_2020"), ("__x", "_X"), ("年", "_"), ("", "_")],
 )
 def test_identifiers(name: str, expected: str) -> None:
-    found = sdmx.identifier(name)
-    assert re.fullmatch(r"[A-Z_][A-Z0-9_]*", found)
-    assert found == expected
+    actual = sdmx.identifier(name)
+    assert re.fullmatch(r"[A-Z_][A-Z0-9_]*", actual)
+    assert actual == expected
 
 
 def test_valid_codes_stay_and_others_make_room() -> None:
@@ -273,9 +273,9 @@ def test_a_simulation_says_so() -> None:
     assert rows(written("csv", about=SIMULATED))[0][-1] == "simulation"
     assert all(row[-1] == "yes" for row in rows(written("csv", about=SIMULATED))[1:])
     assert rows(written("sdmx-csv", about=SIMULATED))[1][1] == "DISCREET:JOBS_BY_PLACE_SIMULATION(2024.5.1)"
-    found = json.loads(written("json-stat2", replace(jobs(), notes=(SIMULATION,)), SIMULATED))
-    assert found["extension"]["simulation"] is True
-    assert found["note"].count(SIMULATION) == 1
+    actual = json.loads(written("json-stat2", replace(jobs(), notes=(SIMULATION,)), SIMULATED))
+    assert actual["extension"]["simulation"] is True
+    assert actual["note"].count(SIMULATION) == 1
     book = parts(written("xlsx", about=SIMULATED))
     assert '<sheet name="Data (simulation)"' in book["xl/workbook.xml"]
     assert SIMULATION in book["xl/sharedStrings.xml"]

@@ -112,12 +112,12 @@ class Seen:
         return json.loads(self.content)
 
 
-def is_page(found: Seen) -> bool:
+def is_page(actual: Seen) -> bool:
     """A problem too, or one told to people: what they sent stays text."""
-    if not found.headers["content-type"].startswith("text/html"):
-        return is_problem(found)
+    if not actual.headers["content-type"].startswith("text/html"):
+        return is_problem(actual)
     inside = ("Traceback", "site-packages", ".py", "<script>alert", "<img src=x")
-    return not any(text in found.text for text in inside)
+    return not any(text in actual.text for text in inside)
 
 
 def raw(app: FastAPI, method: str, path: str, query: bytes = b"", body: bytes = b"", **headers: str) -> Seen:
@@ -137,14 +137,14 @@ def raw(app: FastAPI, method: str, path: str, query: bytes = b"", body: bytes = 
 
 
 def harmless(app: FastAPI, method: str, path: str, query: bytes = b"", body: bytes = b"", **headers: str) -> Seen:
-    found = raw(app, method, path, query, body, **headers)
-    assert 200 <= found.status_code < 500
-    if found.status_code >= 400:
-        assert is_problem(found) if path.startswith("/api/") else is_page(found)
-        assert len(found.content) < 4_000 or not path.startswith("/api/")
-    assert "set-cookie" not in found.headers
-    assert b"root:" not in found.content
-    return found
+    actual = raw(app, method, path, query, body, **headers)
+    assert 200 <= actual.status_code < 500
+    if actual.status_code >= 400:
+        assert is_problem(actual) if path.startswith("/api/") else is_page(actual)
+        assert len(actual.content) < 4_000 or not path.startswith("/api/")
+    assert "set-cookie" not in actual.headers
+    assert b"root:" not in actual.content
+    return actual
 
 
 @pytest.mark.usefixtures("web")
@@ -165,14 +165,14 @@ def test_hostile_values_are_refused_everywhere(app: FastAPI, text: bytes) -> Non
                 b"%s",
                 b"%s=%s".replace(b"=%s", b"=1"),
             ):
-                found = harmless(app, "GET", path, pattern.replace(b"%s", value))
-                assert found.status_code == 400 or pattern == b"%s"
+                actual = harmless(app, "GET", path, pattern.replace(b"%s", value))
+                assert actual.status_code == 400 or pattern == b"%s"
     for query in (b"query=%s", b"pageNumber=%s", b"pageSize=%s"):
         harmless(app, "GET", "/api/v2/tables", query.replace(b"%s", quoted))
     decoded = text.decode("utf-8", "replace")
     for path in ("/api/v2/tables/%s", "/api/v2/tables/%s/data", "/api/v2/codelists/%s", "/%s", "/static/%s"):
-        found = harmless(app, "GET", path.replace("%s", decoded))
-        assert found.status_code in (400, 404)
+        actual = harmless(app, "GET", path.replace("%s", decoded))
+        assert actual.status_code in (400, 404)
 
 
 @pytest.mark.usefixtures("web")
@@ -268,9 +268,9 @@ def test_any_text_as_a_path(app: FastAPI, text: str) -> None:
 )
 def test_hostile_headers_change_nothing(app: FastAPI, name: str, value: str) -> None:
     plain = harmless(app, "GET", DATA)
-    found = harmless(app, "GET", DATA, **{name: value})
-    assert found.content == plain.content
-    assert found.headers == plain.headers
+    actual = harmless(app, "GET", DATA, **{name: value})
+    assert actual.content == plain.content
+    assert actual.headers == plain.headers
 
 
 # --- 1,000 pairs of questions -------------------------------------------------------------------------------------
@@ -287,9 +287,9 @@ def _asked(shown: dict[str, tuple[str, ...]], limits: dict[str, tuple[str, ...]]
 
 
 def _numbers(web: WebClient, path: str) -> np.ndarray:
-    found = web.get(path)
-    assert found.status_code == 200
-    document = found.json()
+    actual = web.get(path)
+    assert actual.status_code == 200
+    document = actual.json()
     return np.array(document["value"], float).reshape(document["size"][:-1])
 
 

@@ -155,8 +155,8 @@ def test_a_body_or_a_link_that_is_too_long_is_refused(web: WebClient) -> None:
 
 @pytest.mark.parametrize("length", [b"-1", b"9" * 40, b"\xb2", b"x"])
 def test_a_strange_length_is_harmless(length: bytes) -> None:
-    found = asyncio.run(_raw(guarded(), "POST", "/api/v2/data", headers=[(b"content-length", length)]))
-    assert found[0]["status"] == 200
+    actual = asyncio.run(_raw(guarded(), "POST", "/api/v2/data", headers=[(b"content-length", length)]))
+    assert actual[0]["status"] == 200
 
 
 async def _raw(app: FastAPI, method: str, path: str, **more: Any) -> list[Any]:
@@ -253,8 +253,8 @@ def test_more_than_may_be_answered_wait_and_more_than_may_wait_are_refused() -> 
     web = WebClient(app)
     timer = threading.Timer(0.4, app.state.gate.set)
     timer.start()
-    found = sorted(response.status_code for response in web.together(["/slow"] * 9))
-    assert found == [200] * 6 + [503] * 3  # two at once, four waiting
+    actual = sorted(response.status_code for response in web.together(["/slow"] * 9))
+    assert actual == [200] * 6 + [503] * 3  # two at once, four waiting
     assert sorted(r.status_code for r in web.together(["/fast"] * 6)) == [200] * 6
     timer.join()
     web.close()
@@ -383,8 +383,8 @@ def test_the_framework_tells_nobody(real: WebClient, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("path", "found"), [("/a/b", "/b"), ("/a", "/"), ("/ab", "/ab"), ("/b", "/b"), ("/a/a/b", "/a/b")]
 )
-def test_a_prefix_is_removed_once(path: str, found: str) -> None:
-    assert route_path({"path": path}, "/a") == found
+def test_a_prefix_is_removed_once(path: str, actual: str) -> None:
+    assert route_path({"path": path}, "/a") == actual
     assert route_path({"path": path}, "") == path
 
 

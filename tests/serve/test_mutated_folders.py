@@ -191,16 +191,16 @@ def failures(made: Path, place: Path, name: str, numbers: range) -> list[str]:
     """What goes wrong among these mutations, and which."""
     ledger = next(path for path in (made.parent, *made.parent.parents) if list(path.glob("*.sqlite")))
     shutil.copy(sorted(ledger.glob("*.sqlite"))[0], place / "ledger.sqlite")
-    found = []
+    actual = []
     for number in numbers:
         mutation, folder = Mutation(f"folder {name}", number), place / "mutated"
         shutil.copytree(made, folder)
         mutate(folder, mutation)
         for command, look in LOOKS.items():
             if said := survived(lambda look=look, folder=folder: look(folder), (DiscreetError, OSError)):  # type: ignore[misc]
-                found.append(f"{name} {number} ({'; '.join(mutation.said)}): {command}: {said}")
+                actual.append(f"{name} {number} ({'; '.join(mutation.said)}): {command}: {said}")
         shutil.rmtree(folder)
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -211,8 +211,8 @@ def test_the_folders_themselves_are_opened(folders: dict[str, Path], name: str) 
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_mutated_folder_is_opened_or_refused(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
-    found = failures(folders[name], tmp_path, name, range(60))
-    assert not found, "\n\n".join(found)
+    actual = failures(folders[name], tmp_path, name, range(60))
+    assert not actual, "\n\n".join(actual)
 
 
 @pytest.mark.full
@@ -221,5 +221,5 @@ def test_a_mutated_folder_is_opened_or_refused(folders: dict[str, Path], tmp_pat
 def test_any_mutated_folder_is_opened_or_refused(
     folders: dict[str, Path], tmp_path: Path, name: str, part: int
 ) -> None:
-    found = failures(folders[name], tmp_path, name, range(part, part + CHUNK))
-    assert not found, "\n\n".join(found)
+    actual = failures(folders[name], tmp_path, name, range(part, part + CHUNK))
+    assert not actual, "\n\n".join(actual)

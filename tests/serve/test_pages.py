@@ -84,10 +84,10 @@ def test_catalogue_groups_by_release_and_is_searched(get: Get) -> None:
     assert re.findall(r"<h2[^>]*>(\S+)", text) == ["survey1", "pay-2021"]
     assert "e^1.5 is about 4.5." in text
     assert "Schools are public." in text
-    found = get("/?q=SCHOOL+median").text
-    assert "/tables/pay" in found
-    assert "/tables/cube" not in found
-    assert "1 table matching" in found
+    actual = get("/?q=SCHOOL+median").text
+    assert "/tables/pay" in actual
+    assert "/tables/cube" not in actual
+    assert "1 table matching" in actual
     assert "&lt;script&gt;" in get("/?q=<script>").text
 
 
@@ -217,9 +217,9 @@ def test_too_large_a_table_is_offered_with_less_detail(catalogue: TableCatalogue
     assert len(offers) >= 3
     assert any("rows=major" in link for link in offers)
     for link in offers:
-        found = get(link)
-        assert found.status_code == 200
-        assert "<table" in found.text
+        actual = get(link)
+        assert actual.status_code == 200
+        assert "<table" in actual.text
     small = get("/tables/pay?rows=school&rows=degree&columns=year")
     assert 'class="offers"' in small.text
 

@@ -44,14 +44,14 @@ def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
         return rng.choice(good if good and rng.random() < 0.93 else HOSTILE)
 
     names = [v.id for v in table.variables]
-    found = [("rows", pick([*names, ""])) for _ in range(rng.randint(0, 2))]
-    found += [("columns", pick([*names, ""]))] if rng.random() < 0.5 else []
+    actual = [("rows", pick([*names, ""])) for _ in range(rng.randint(0, 2))]
+    actual += [("columns", pick([*names, ""]))] if rng.random() < 0.5 else []
     for v in rng.sample(table.variables, min(len(names), rng.randint(0, 2))):
-        found.append((rng.choice(["only.", "at."]) + v.id, pick(list(v.codes))))
-        found.append(("key", pick(list(v.codes))))
-    found += [(f"only.{rng.choice(HOSTILE)}", rng.choice(HOSTILE))] if rng.random() < 0.05 else []
-    found += [(name, pick([m.id for m in table.measures])) for name in ("measure", "what") if rng.random() < 0.4]
-    return found + [(name, pick(good)) for name, good in FIELDS.items() if rng.random() < 0.4]
+        actual.append((rng.choice(["only.", "at."]) + v.id, pick(list(v.codes))))
+        actual.append(("key", pick(list(v.codes))))
+    actual += [(f"only.{rng.choice(HOSTILE)}", rng.choice(HOSTILE))] if rng.random() < 0.05 else []
+    actual += [(name, pick([m.id for m in table.measures])) for name in ("measure", "what") if rng.random() < 0.4]
+    return actual + [(name, pick(good)) for name, good in FIELDS.items() if rng.random() < 0.4]
 
 
 def test_every_query_has_a_page(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def layer(value: list[float], wanted: str = "", **errors: list[float]) -> Layer:
 
 
 def test_symmetric_intervals_are_margins_even_where_they_end_at_zero() -> None:
-    found = layer([50, 3], low90=[40, 0], high90=[60, 13])
-    assert found.kind == "margin"
-    assert found.error.tolist() == [[10, 10]]
+    actual = layer([50, 3], low90=[40, 0], high90=[60, 13])
+    assert actual.kind == "margin"
+    assert actual.error.tolist() == [[10, 10]]
 
 
 def test_other_intervals_are_shown_by_their_ends() -> None:
@@ -79,30 +79,30 @@ def test_errors_of_percentages_are_those_of_independent_noise(share: str) -> Non
 def test_percentages_of_unreliable_bases_are_not_given() -> None:
     value, nothing = np.array([[5.0, 3.0, 8.0]]), np.full((1, 3), np.nan)
     status = np.array([["", "", Status.UNRELIABLE]], object)
-    found = _shares(Layer(COUNT, value, "", nothing, nothing, nothing, status), "rows", False, "", {})
-    assert np.isnan(found.value).all()
+    actual = _shares(Layer(COUNT, value, "", nothing, nothing, nothing, status), "rows", False, "", {})
+    assert np.isnan(actual.value).all()
 
 
 def test_numbers_beside_suppressed_ones_are_marked_by_their_own_errors() -> None:
     numbers = {"estimate": np.array([[100.0, 100.0, 100.0, np.nan]]), "se": np.array([[5.0, 20.0, 40.0, np.nan]])}
-    found = _layer(COUNT, [SE], numbers, np.full((1, 4), Status.SUPPRESSED, object), "")
-    assert found.status.tolist() == [["", "u", "x", "s"]]
+    actual = _layer(COUNT, [SE], numbers, np.full((1, 4), Status.SUPPRESSED, object), "")
+    assert actual.status.tolist() == [["", "u", "x", "s"]]
 
 
 def test_equal_numbers_share_a_rank(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",), sort="-value")
-    found = grid(asked, table, 1000)
-    same = replace(found.layers[0], value=np.array([[7.0], [9.0], [7.0]]))
-    laid = view(replace(found, layers=(same,)), asked, table, lambda _: "")
+    actual = grid(asked, table, 1000)
+    same = replace(actual.layers[0], value=np.array([[7.0], [9.0], [7.0]]))
+    laid = view(replace(actual, layers=(same,)), asked, table, lambda _: "")
     assert [row.rank for row in laid.rows] == ["1", "2", "2"]
 
 
 def test_charts_have_the_order_of_the_rows(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",), columns="outdoors", sort="-label", top=2)
-    found = grid(asked, table, 1000)
-    chart = view(found, asked, table, lambda _: "").chart
+    actual = grid(asked, table, 1000)
+    chart = view(actual, asked, table, lambda _: "").chart
     assert chart.variables[0].codes == ("medium", "light")
-    before = found.answer.numbers["estimate"].reshape(3, 2)
+    before = actual.answer.numbers["estimate"].reshape(3, 2)
     assert chart.numbers["estimate"].reshape(2, 2).tolist() == before[[1, 0]].tolist()
 
 
@@ -168,10 +168,10 @@ def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> N
     asked = complete_state(BuilderState(rows=("school",), at={"degree": "2", "year": "2021"}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
-    found = page_chart(laid, asked, table, lambda _: "")
-    assert found is not None
-    assert found.kind == "ranges"
-    assert "use with caution" not in found.svg  # as of the first measure, the count
+    actual = page_chart(laid, asked, table, lambda _: "")
+    assert actual is not None
+    assert actual.kind == "ranges"
+    assert "use with caution" not in actual.svg  # as of the first measure, the count
     bars = page_chart(laid, replace(asked, chart="bars"), table, lambda _: "")
     assert bars is not None
     assert "use with caution" in bars.svg
@@ -227,13 +227,13 @@ def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
 
 def test_estimates_below_zero_are_explained_where_they_are_shown(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",))
-    found = grid(asked, table, 1000)
+    actual = grid(asked, table, 1000)
     status = np.full((3, 1), Status.RELIABLE, object)
 
     def told(value: list[float], low: list[float], high: list[float]) -> tuple[list[str], bool]:
         arrays = [np.array(numbers).reshape(3, 1) for numbers in (value, low, high)]
         one = Layer(COUNT, arrays[0], "margin", arrays[2] - arrays[0], arrays[1], arrays[2], status)
-        laid = view(replace(found, layers=(one,)), asked, table, lambda _: "")
+        laid = view(replace(actual, layers=(one,)), asked, table, lambda _: "")
         return [row.cells[0].error for row in laid.rows], any(
             "Read a negative estimate as 0" in note for note in laid.notes
         )

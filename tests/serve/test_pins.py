@@ -125,9 +125,9 @@ def test_what_is_no_list_of_pins_is_refused(tmp_path: Path, content: bytes, said
 def test_pins_may_stand_alone_beside_others_and_between_blank_lines(folder: Path, tmp_path: Path) -> None:
     pin = pins.pin_of(read(folder))
     (tmp_path / "pins").write_text(f"{'0' * 64} *other\n\n{pin}")
-    found = pins.read(tmp_path / "pins")
-    assert found == {"0" * 64, pin}
-    assert TableCatalogue.of([folder], found).tables
+    actual = pins.read(tmp_path / "pins")
+    assert actual == {"0" * 64, pin}
+    assert TableCatalogue.of([folder], actual).tables
 
 
 def test_a_name_with_a_line_feed_cannot_bring_a_pin_of_its_own(folder: Path, tmp_path: Path) -> None:

@@ -25,19 +25,19 @@ VARIABLES = (
 
 
 def table(additive: bool = True) -> QueryableTable:
-    found: Any = SimpleNamespace(
+    actual: Any = SimpleNamespace(
         summary=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
     )
 
     def cells(question: TableQuery) -> int:
-        shown, _, measures = resolve_query(found, question)
+        shown, _, measures = resolve_query(actual, question)
         size = len(measures)
         for v in shown:
             size *= len(v)
         return size
 
-    found.cells = cells
-    return cast(QueryableTable, found)
+    actual.cells = cells
+    return cast(QueryableTable, actual)
 
 
 TABLE = table()
@@ -180,11 +180,11 @@ STRANGE = ("6", "61", "611", "6*", "a?", "top(1)", "range(a", "b)", "a,b", "*", 
 def test_codes_are_chosen_by_expressions_and_literally_if_they_are_codes(written: str, codes: list[str]) -> None:
     own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", STRANGE, STRANGE),)})
     for kind in ("valueCodes", "where"):
-        found = parse_query(own, f"{kind}[a]={quote(written)}")[0]
-        assert dict(found.by if kind == "valueCodes" else found.where) == {
+        actual = parse_query(own, f"{kind}[a]={quote(written)}")[0]
+        assert dict(actual.by if kind == "valueCodes" else actual.where) == {
             "a": tuple(codes if kind == "valueCodes" else sorted(codes))
         }
-        assert parse_query(own, link(found))[0] == found
+        assert parse_query(own, link(actual))[0] == actual
 
 
 def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
@@ -228,10 +228,10 @@ def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> Non
 @given(st.binary(max_size=60))
 def test_any_bytes_are_parsed_or_refused(query: bytes) -> None:
     try:
-        found, _ = parse_query(TABLE, query, ["lang"])
+        actual, _ = parse_query(TABLE, query, ["lang"])
     except InvalidQuery:
         return
-    assert parse_query(TABLE, link(found))[0] == found
+    assert parse_query(TABLE, link(actual))[0] == actual
 
 
 @given(st.sampled_from([1, 2, 3, 5, 16, 24]), st.booleans(), st.data())
@@ -241,12 +241,12 @@ def test_less_detail_is_within_the_limit_and_keeps_the_selection(
     own = VARIABLES[:3]
     chosen = {v.id: tuple(data.draw(st.lists(st.sampled_from(v.codes), unique=True))) for v in own}
     question = TableQuery(tuple(chosen.items()))
-    found = reduce_query(table(additive), question, most)
-    assert found is not None
-    assert table(additive).cells(found) <= most
-    limits = dict(found.where)
+    actual = reduce_query(table(additive), question, most)
+    assert actual is not None
+    assert table(additive).cells(actual) <= most
+    limits = dict(actual.where)
     for name, codes in chosen.items():
-        kept = name in found.shown or (name == "occupation" and "major" in found.shown)
+        kept = name in actual.shown or (name == "occupation" and "major" in actual.shown)
         if not additive:
             assert kept or len(limits[name]) == 1
         elif codes and not kept:

@@ -65,9 +65,9 @@ def started(*arguments: str | Path, command: list[str] = COMMAND) -> Iterator[tu
         assert process.stdout is not None
         said = process.stdout.readline()
         assert said.startswith("SIMULATION: "), said + process.communicate(timeout=20)[1]
-        found = re.search(r"3 tables at (http://\S+)", process.stdout.readline())
-        assert found
-        yield process, found[1]
+        actual = re.search(r"3 tables at (http://\S+)", process.stdout.readline())
+        assert actual
+        yield process, actual[1]
     finally:
         if process.poll() is None:
             process.kill()
@@ -89,9 +89,9 @@ def refused(*arguments: str | Path) -> str:
 def test_the_page_is_there_and_sigterm_ends_it(folder: Path) -> None:
     with started(folder) as (process, address):
         assert httpx.get(address).status_code == 200
-        found = httpx.get(f"{address}api/v2/tables/cube/data?valueCodes[strength]=*")
-        assert found.json()["size"] == [3, 4]
-        assert "server" not in found.headers
+        actual = httpx.get(f"{address}api/v2/tables/cube/data?valueCodes[strength]=*")
+        assert actual.json()["size"] == [3, 4]
+        assert "server" not in actual.headers
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
         assert process.returncode == 0
@@ -110,9 +110,9 @@ def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
 def test_two_workers_under_a_prefix(folder: Path) -> None:
     with started(folder, "--workers", "2", "--prefix", "statistics/") as (process, address):
         assert address.endswith("/statistics/")
-        found = httpx.get(f"{address}api/v2/tables", timeout=30).json()
+        actual = httpx.get(f"{address}api/v2/tables", timeout=30).json()
         root = address.removesuffix("/statistics/")
-        for one in found["tables"][0]["links"]:
+        for one in actual["tables"][0]["links"]:
             assert one["href"].startswith("/statistics/api/v2/tables/cube")
             assert httpx.get(root + one["href"], timeout=30).status_code == 200
         same = {httpx.get(f"{address}api/v2/tables/cube/data").content for _ in range(10)}
@@ -206,8 +206,8 @@ def test_a_strange_prefix_is_refused(prefix: str) -> None:
 
 
 @pytest.mark.parametrize(("given", "found"), [("", ""), ("/", ""), ("a", "/a"), ("/a/b/", "/a/b"), ("//a", "/a")])
-def test_a_prefix_is_a_path(given: str, found: str) -> None:
-    assert prefix_of(given) == found
+def test_a_prefix_is_a_path(given: str, actual: str) -> None:
+    assert prefix_of(given) == actual
 
 
 def test_nothing_is_bound_before_everything_is_verified(tmp_path: Path) -> None:

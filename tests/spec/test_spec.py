@@ -185,21 +185,21 @@ def test_tables_have_their_own_names() -> None:
 
 
 def test_an_unknown_attribute_names_the_nearest() -> None:
-    found = release(domains={"degree": {"values": ["1"]}}, tables=[table(by=["degre"])])
+    actual = release(domains={"degree": {"values": ["1"]}}, tables=[table(by=["degre"])])
     with pytest.raises(SpecError, match="did you mean 'degree'") as caught:
-        found.tables[0].domains(found)
+        actual.tables[0].domains(actual)
     assert caught.value.where == "tables.t.by[0]"
 
 
 def test_an_attribute_is_used_once_in_a_table() -> None:
-    found = release(tables=[table(by=["d", "d"])])
+    actual = release(tables=[table(by=["d", "d"])])
     with pytest.raises(DiscreetError, match="twice"):
-        found.tables[0].domains(found)
+        actual.tables[0].domains(actual)
 
 
 def test_a_table_by_nothing_is_the_total() -> None:
-    found = release(tables=[table(by=[])])
-    assert found.tables[0].domains(found)["t"].cells == 1
+    actual = release(tables=[table(by=[])])
+    assert actual.tables[0].domains(actual)["t"].cells == 1
 
 
 # --- sources ------------------------------------------------------------------------------------------------------
@@ -247,8 +247,8 @@ def test_bad_sources_are_refused_and_passwords_not_repeated(source: Any, says: s
 
 
 def attribute(domain: Any, base: Path = Path("/base")) -> Any:
-    (found,) = build(spec(domains={"d": domain}, tables=[table()]), base).attributes.values()
-    return found
+    (actual,) = build(spec(domains={"d": domain}, tables=[table()]), base).attributes.values()
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -294,9 +294,9 @@ def test_domains_from_files(tmp_path: Path) -> None:
     assert (codes.categories, codes.labels, codes.source) == ((("01",), ("02",)), ("one", "two"), ("x",))
     groups = attribute({"groups": "c.csv", "columns": ["code", "name"], "provenance": "here"}, tmp_path)
     assert (groups.columns, groups.provenance) == (("code", "name"), "here")
-    found = build(spec(domains={"h": {"hierarchy": "c.csv", "levels": ["code", "name"]}}), tmp_path).attributes
-    assert list(found) == ["code", "name"]
-    assert found["name"].source == ("code",)
+    actual = build(spec(domains={"h": {"hierarchy": "c.csv", "levels": ["code", "name"]}}), tmp_path).attributes
+    assert list(actual) == ["code", "name"]
+    assert actual["name"].source == ("code",)
 
 
 def test_an_attribute_is_declared_once(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def test_claims_are_tested_in_order_and_may_be_untestable(folder: Path) -> None:
     def one(n: int) -> tuple[bool | None, dict[str, object]]:
         return None, {}
 
-    found = claims.of(2)
-    assert [(c.claim, c.ours, c.verdict) for c in found] == [
+    actual = claims.of(2)
+    assert [(c.claim, c.ours, c.verdict) for c in actual] == [
         ("other", "2", "not confirmed"),
         ("one", "nothing", "not tested"),
     ]

@@ -29,16 +29,16 @@ class Browser:
         self.driver.get(self.home + path)
 
     def one(self, selector: str) -> WebElement:
-        found: WebElement = self.driver.find_element(By.CSS_SELECTOR, selector)
-        return found
+        actual: WebElement = self.driver.find_element(By.CSS_SELECTOR, selector)
+        return actual
 
     def all(self, selector: str) -> list[WebElement]:
-        found: list[WebElement] = self.driver.find_elements(By.CSS_SELECTOR, selector)
-        return found
+        actual: list[WebElement] = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return actual
 
     def link(self, text: str) -> WebElement:
-        found: WebElement = self.driver.find_element(By.LINK_TEXT, text)
-        return found
+        actual: WebElement = self.driver.find_element(By.LINK_TEXT, text)
+        return actual
 
     def choose(self, selector: str, value: str) -> None:
         Select(self.one(selector)).select_by_value(value)
@@ -63,11 +63,11 @@ class Browser:
 
     def table(self) -> list[list[str]]:
         """The rows of numbers, as they are read."""
-        found: list[list[str]] = self.driver.execute_script(
+        actual: list[list[str]] = self.driver.execute_script(
             "return [...document.querySelectorAll('table.numbers tbody tr')]"
             ".map(row => [...row.cells].map(cell => cell.innerText.trim()))"
         )
-        return found
+        return actual
 
     def requested(self) -> list[str]:
         """Addresses that were fetched since last asked."""

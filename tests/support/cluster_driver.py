@@ -112,9 +112,9 @@ class StepActions:
 
         cluster = Cluster("", Path(self._options["cluster"]), {})
         end = time.monotonic() + SECONDS
-        while not (found := cluster.executors()) and time.monotonic() < end:
+        while not (actual := cluster.executors()) and time.monotonic() < end:
             time.sleep(0.1)
-        for process in found:
+        for process in actual:
             os.kill(process, signal.SIGKILL)
 
     def change(self) -> None:

@@ -314,9 +314,9 @@ def _fit(
 def incidence(margin: Margin) -> Floats:
     """1 where a cell of the cube (column) is added to a cell of the margin (row): for cubes small enough to study."""
     size = prod(margin.shape)
-    found = np.zeros((margin.cells, size))
-    found[margin.parents(np.arange(size)), np.arange(size)] = 1.0
-    return found
+    actual = np.zeros((margin.cells, size))
+    actual[margin.parents(np.arange(size)), np.arange(size)] = 1.0
+    return actual
 
 
 def _noise(distribution: DiscreteLaplace, n: int, purpose: str, number: int) -> NDArray[np.int64]:
@@ -342,9 +342,9 @@ def _coverage(
 def _stability(
     way: Way, epsilon: Fraction, group: str, members: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> Stability:
-    found = np.stack([run.variances[way][members] for run in runs])
+    actual = np.stack([run.variances[way][members] for run in runs])
     true = queries.mse[members]
     some = true > 0
-    ratio = float(found.mean(axis=0).sum() / true.sum()) if some.any() else inf
-    off = float(np.median(np.abs(found[:, some] / true[some] - 1))) if some.any() else inf
-    return Stability(way, epsilon, group, ratio, off, float(np.mean(found < 0)))
+    ratio = float(actual.mean(axis=0).sum() / true.sum()) if some.any() else inf
+    off = float(np.median(np.abs(actual[:, some] / true[some] - 1))) if some.any() else inf
+    return Stability(way, epsilon, group, ratio, off, float(np.mean(actual < 0)))

@@ -42,12 +42,12 @@ class Mismatch(AssertionError):
 
 def snippets(text: str) -> list[Snippet]:
     """All fenced blocks, in order."""
-    found = []
+    actual = []
     for match in _FENCE.finditer(text):
         language, _, rest = match["info"].strip().partition(" ")
         title = rest.partition("title=")[2].strip()
-        found.append(Snippet(language, title, match["body"], text.count("\n", 0, match.start()) + 1))
-    return found
+        actual.append(Snippet(language, title, match["body"], text.count("\n", 0, match.start()) + 1))
+    return actual
 
 
 def without_fences(text: str) -> str:
@@ -57,15 +57,15 @@ def without_fences(text: str) -> str:
 
 def commands(body: str) -> list[Command]:
     """The commands of a console block; a trailing backslash continues a line."""
-    found: list[Command] = []
+    actual: list[Command] = []
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         if line.startswith("$ "):
-            found.append(Command(line[2:], ""))
-        elif found:
-            found[-1] = Command(found[-1].text, found[-1].shown + line + "\n")
+            actual.append(Command(line[2:], ""))
+        elif actual:
+            actual[-1] = Command(actual[-1].text, actual[-1].shown + line + "\n")
         else:
             raise Mismatch(f"a console block begins with output: {line!r}")
-    return found
+    return actual
 
 
 def pattern(shown: str) -> re.Pattern[str]:

@@ -90,12 +90,12 @@ def arrow(records: Sequence[Record]) -> pa.Table:
 def graduates(a_cell: int = 120, only: Sequence[str] = (), seed: int = 7) -> list[Record]:
     """So many graduates in every cell of the finest list, or of these institutions alone, a person for each record."""
     drawn, people = np.random.default_rng(seed), itertools.count()
-    found: list[Record] = []
+    actual: list[Record] = []
     for row, cohort, years in itertools.product(programmes(), COHORTS, YEARS):
         if not only or row["institution"] in only:
             pay = np.exp(drawn.normal(10.6, 0.7, a_cell)).astype(int)
-            found += [(f"P{next(people):06}", *(row[c] for c in FINEST), cohort, years, int(p)) for p in pay]
-    return found
+            actual += [(f"P{next(people):06}", *(row[c] for c in FINEST), cohort, years, int(p)) for p in pay]
+    return actual
 
 
 class Registrar(Bureau):

@@ -91,11 +91,11 @@ def cluster_spark(folder: Path) -> Iterator[Spark]:
     from discreet.engine.spark.session import start_session
 
     with ExitStack() as stack:
-        found = stack.enter_context(cluster(folder / "cluster", workers=2, cores=1, memory="1g"))
+        actual = stack.enter_context(cluster(folder / "cluster", workers=2, cores=1, memory="1g"))
         log, local = folder / "spark.log", folder / "local"
         local.mkdir()
-        with environment(DISCREET_SPARK_LOG=str(log), SPARK_CONF_DIR=str(found.settings), SPARK_LOCAL_IP="127.0.0.1"):
-            session = stack.enter_context(start_session(SparkEngineSpec(spark=found.master), local))
+        with environment(DISCREET_SPARK_LOG=str(log), SPARK_CONF_DIR=str(actual.settings), SPARK_LOCAL_IP="127.0.0.1"):
+            session = stack.enter_context(start_session(SparkEngineSpec(spark=actual.master), local))
         yield Spark(session, local, log)
 
 
@@ -141,8 +141,8 @@ def session(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def engine(session: Any) -> Iterator[Engine]:
     """An open engine of each kind."""
-    with open_engine("duckdb", session) as found:
-        yield found
+    with open_engine("duckdb", session) as actual:
+        yield actual
 
 
 # --- records --------------------------------------------------------------------------------------------------------

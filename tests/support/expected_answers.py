@@ -32,6 +32,6 @@ MEASURES = (Measure("payroll", "Wages paid"), Measure("payroll_se", "Standard er
 
 def with_stored(folder: Path, config: Config = ROOMY) -> FastAPI:
     """The release of a folder, and the table."""
-    found = TableCatalogue.of([folder])
-    more = {**found.tables, "firms": StoredTable(ABOUT, ROWS, (COUNTIES, SIZES), MEASURES)}
-    return create_app(ServerContext(replace(found, tables=more), config))
+    actual = TableCatalogue.of([folder])
+    more = {**actual.tables, "firms": StoredTable(ABOUT, ROWS, (COUNTIES, SIZES), MEASURES)}
+    return create_app(ServerContext(replace(actual, tables=more), config))

@@ -150,7 +150,7 @@ def graduates(a_group: int = 40, seed: int = 11) -> list[Record]:
     at a declared destination, some marginal, some at one that is not declared or missing."""
     drawn, people = np.random.default_rng(seed), itertools.count()
     industries, states = [*SECTORS, ZZ, "99", None], [*STATES, Z, "77", None]
-    found: list[Record] = []
+    actual: list[Record] = []
     for row, cohort, years in itertools.product(programmes(), COHORTS, YEARS):
         if row["institution"] == "00100300" and cohort == "2013":
             continue
@@ -158,8 +158,8 @@ def graduates(a_group: int = 40, seed: int = 11) -> list[Record]:
             to = industries[drawn.choice(6, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])]
             at = states[drawn.choice(8, p=[0.3, 0.25, 0.1, 0.05, 0.1, 0.1, 0.05, 0.05])]
             at = Z if to == ZZ and drawn.random() < 0.9 else at
-            found.append((f"P{next(people):06}", *(row[c] for c in FINEST), cohort, years, to, at))
-    return found
+            actual.append((f"P{next(people):06}", *(row[c] for c in FINEST), cohort, years, to, at))
+    return actual
 
 
 class CareersAgency(Bureau):
@@ -200,8 +200,10 @@ def read(files: Mapping[str, bytes], name: str) -> pd.DataFrame:
     """A published table of a simulation, in one file or in parts; codes are text."""
     whole = f"{name}.simulation.parquet"
     parts = [whole] if whole in files else sorted(n for n in files if n.startswith(f"{whole}/"))
-    found = pa.concat_tables([pq.read_table(pa.BufferReader(files[part])) for part in parts])
-    return pd.DataFrame({c: found[c].to_pylist() for c in found.column_names}, columns=found.column_names, dtype=object)
+    actual = pa.concat_tables([pq.read_table(pa.BufferReader(files[part])) for part in parts])
+    return pd.DataFrame(
+        {c: actual[c].to_pylist() for c in actual.column_names}, columns=actual.column_names, dtype=object
+    )
 
 
 def read_csv(files: Mapping[str, bytes], name: str) -> pd.DataFrame:
@@ -225,20 +227,20 @@ def cells() -> pd.DataFrame:
 def filled(files: Mapping[str, bytes], name: str = "flows") -> pd.DataFrame:
     """Every declared cell, with the published numbers, or 0 where there is no row."""
     published = read(files, name)
-    found = cells().merge(published, how="left", on=[*GROUP, *TO], validate="one_to_one", indicator=True)
-    if (found["_merge"] == "both").sum() != len(published):
+    actual = cells().merge(published, how="left", on=[*GROUP, *TO], validate="one_to_one", indicator=True)
+    if (actual["_merge"] == "both").sum() != len(published):
         raise ValueError("a row is of no declared cell")
-    found["listed"] = found.pop("_merge") == "both"
+    actual["listed"] = actual.pop("_merge") == "both"
     for column in ("flow", "measured"):
-        if column in found:
-            found[column] = found[column].fillna(0).astype(np.int64)
-    return found
+        if column in actual:
+            actual[column] = actual[column].fillna(0).astype(np.int64)
+    return actual
 
 
 def matrix(frame: pd.DataFrame, column: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """One row a group, one column a destination."""
-    found: np.ndarray[Any, np.dtype[np.int64]] = frame[column].to_numpy(np.int64)
-    return found.reshape(-1, len(SECTORS) * len(STATES) + 1)
+    actual: np.ndarray[Any, np.dtype[np.int64]] = frame[column].to_numpy(np.int64)
+    return actual.reshape(-1, len(SECTORS) * len(STATES) + 1)
 
 
 def true_counts(

@@ -227,7 +227,7 @@ PLACES = ("01", "02", "03", "07")
 
 def agency_bureau(folder: Path) -> Bureau:
     """A bureau with the public files that these releases name, and its records."""
-    found = Bureau(folder)
+    actual = Bureau(folder)
     (folder / "industry.csv").write_text("industry,sector\n11,A\n12,A\n21,B\n31,C\n")
     (folder / "pairs.csv").write_text("state,degree\n01,01\n02,03\n03,02\n")
     (folder / "places.csv").write_text("place,area\n01,N\n02,N\n03,S\n07,S\n")
@@ -240,7 +240,7 @@ def agency_bureau(folder: Path) -> Bureau:
     (folder / "thresholds.csv").write_text("threshold\n-1\n5000\n9999\n17403\n200000\n")
     (folder / "sizes.csv").write_text("state,people\n01,90\n02,80\n03,7\n05,0\n")
     (folder / "spread.py").write_text("def spread(columns):\n    return columns[0].max() - columns[0].min()\n")
-    return found
+    return actual
 
 
 def records() -> pa.Table:
@@ -321,11 +321,11 @@ def register_with_doubles(folder: Path) -> Register:
 
 def jobs_by_unit(register: Register, *, one_file: bool) -> Mapping[str, dict[str, Any]]:
     """A release of jobs for every unit that establishments have."""
-    found = {}
+    actual = {}
     for name, unit in (("strong", STRONG), ("weak", WEAK), ("whole", WHOLE)):
         tables = [{"name": table, "method": "employer", "epsilon": "3", **case} for table, case in JOBS[name].items()]
-        found[name] = {**register.spec(unit, one_file=one_file), "tables": tables}
-    return found
+        actual[name] = {**register.spec(unit, one_file=one_file), "tables": tables}
+    return actual
 
 
 ONE_OF_EACH: dict[str, dict[str, Any]] = {

@@ -74,14 +74,14 @@ class Mutation:
         way = self.random.random()
         if way < 0.55:
             return self._yaml(self.structure(data, [*VALUES, *YAML_VALUES], self.random.choice([1, 1, 1, 2, 3])))
-        found = self._yaml(data).decode()
+        actual = self._yaml(data).decode()
         if way < 0.8:
-            places = [match.span() for match in SCALAR.finditer(found)]
+            places = [match.span() for match in SCALAR.finditer(actual)]
             first, last = self.random.choice(places)
             snippet = self.random.choice(SNIPPETS)
-            self.said.append(f"{found[first:last]!r} became {snippet[:80]!r}")
-            return (found[:first] + snippet + found[last:]).encode("utf-8", "surrogatepass")
-        return self.bytes(found.encode())
+            self.said.append(f"{actual[first:last]!r} became {snippet[:80]!r}")
+            return (actual[:first] + snippet + actual[last:]).encode("utf-8", "surrogatepass")
+        return self.bytes(actual.encode())
 
     def _yaml(self, data: Any) -> bytes:
         options = {"sort_keys": False, "default_flow_style": self.random.choice([None, None, True, False])}
@@ -99,22 +99,22 @@ class Mutation:
 
     def bytes(self, content: bytes) -> bytes:
         """Any bytes, changed somewhere."""
-        found = bytearray(content)
+        actual = bytearray(content)
         for _ in range(self.random.choice([1, 1, 2, 8])):
-            at, size = self.random.randrange(len(found) + 1), self.random.choice([1, 1, 4, 40])
+            at, size = self.random.randrange(len(actual) + 1), self.random.choice([1, 1, 4, 40])
             way = self.random.choice(["flip", "insert", "delete", "repeat", "cut"])
-            if way == "flip" and at < len(found):
-                found[at] ^= 1 << self.random.randrange(8)
+            if way == "flip" and at < len(actual):
+                actual[at] ^= 1 << self.random.randrange(8)
             elif way == "insert":
-                found[at:at] = self.random.choice([*BYTES, self.random.randbytes(size)])
+                actual[at:at] = self.random.choice([*BYTES, self.random.randbytes(size)])
             elif way == "delete":
-                del found[at : at + size]
+                del actual[at : at + size]
             elif way == "repeat":
-                found[at:at] = found[max(at - size, 0) : at] * self.random.choice([1, 3])
+                actual[at:at] = actual[max(at - size, 0) : at] * self.random.choice([1, 3])
             elif way == "cut" and self.random.random() < 0.2:
-                del found[at:]
+                del actual[at:]
             self.said.append(f"{way} {size} bytes at {at}")
-        return bytes(found)
+        return bytes(actual)
 
     def structure(self, data: Any, values: list[Any], times: int) -> Any:
         """Keys and values: replaced, removed, doubled, renamed, wrapped, taken from elsewhere."""

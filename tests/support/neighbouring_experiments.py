@@ -63,9 +63,9 @@ class Neighbour:
     run: Run
 
 
-def farms_alone(found: Outcome) -> bool:
+def farms_alone(actual: Outcome) -> bool:
     """The event: a farm is published, and no shop. Chosen before any release was made."""
-    return found.cells[FARM] >= 1 and found.cells[SHOP] <= 0
+    return actual.cells[FARM] >= 1 and actual.cells[SHOP] <= 0
 
 
 def measure_loss(more: Neighbour, less: Neighbour, runs: int, real: bool) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def measure_loss(more: Neighbour, less: Neighbour, runs: int, real: bool) -> dic
     started, hits = time.monotonic(), {more.name: 0, less.name: 0}
     for side in (more, less):
         for i in range(runs):
-            found = side.run(None if real else f"{side.name} {i}")
-            if found.refused:
-                if found.spent:
+            actual = side.run(None if real else f"{side.name} {i}")
+            if actual.refused:
+                if actual.spent:
                     raise RuntimeError("refused after something was spent")
-                return {"refused": found.refused, "lower_bound": None, "epsilon": EPSILON}
-            if found.stopped:
-                raise RuntimeError(found.stopped)
-            hits[side.name] += farms_alone(found)
+                return {"refused": actual.refused, "lower_bound": None, "epsilon": EPSILON}
+            if actual.stopped:
+                raise RuntimeError(actual.stopped)
+            hits[side.name] += farms_alone(actual)
     bound = least_loss(hits[more.name], hits[less.name], runs)
     return {
         "lower_bound": round(bound, 3),
@@ -100,10 +100,10 @@ def measure_loss(more: Neighbour, less: Neighbour, runs: int, real: bool) -> dic
 def bom_files(folder: Path) -> dict[str, Path]:
     """Two files, one person apart. The record of p9 begins with a byte-order mark, as after `cat a.csv b.csv`."""
     head, one, other = b"sector,person_id\n", b"shop,p1\n", MARK + b"farm,p9\n"
-    found = {"without p1": folder / "without.csv", "with p1": folder / "with.csv"}
-    found["without p1"].write_bytes(head + other)
-    found["with p1"].write_bytes(head + one + other)
-    return found
+    actual = {"without p1": folder / "without.csv", "with p1": folder / "with.csv"}
+    actual["without p1"].write_bytes(head + other)
+    actual["with p1"].write_bytes(head + one + other)
+    return actual
 
 
 def bom(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]:
@@ -167,8 +167,8 @@ DROPPED = {
 
 def zeros(folder: Path, people: int = MANY) -> dict[str, Path]:
     """Farmers who all have the value −0.0, in one row group with one shopkeeper with 5.0, or none."""
-    found = {"without the shop": folder / "without.parquet", "with the shop": folder / "with.parquet"}
-    for path, more in zip(found.values(), (0, 1), strict=True):
+    actual = {"without the shop": folder / "without.parquet", "with the shop": folder / "with.parquet"}
+    for path, more in zip(actual.values(), (0, 1), strict=True):
         pq.write_table(
             pa.table(
                 {
@@ -179,23 +179,23 @@ def zeros(folder: Path, people: int = MANY) -> dict[str, Path]:
             ),
             path,
         )
-    return found
+    return actual
 
 
 def negative_zero(folder: Path, session: Any = None, people: int = MANY, epsilon: str = "1") -> dict[str, Any]:
     """Estimates on either engine, under one test key: by how much the one shopkeeper moves the farmers."""
-    office, found = ReleaseOffice(folder), {}
+    office, actual = ReleaseOffice(folder), {}
     files = zeros(folder, people)
     for engine, where in {"duckdb": None, **({"spark": session} if session is not None else {})}.items():
         without, within = (
             office.run(str(path), table=DROPPED, delta="0.01", epsilon=epsilon, session=where)
             for path in files.values()
         )
-        found[engine] = {
+        actual[engine] = {
             **dict(zip(files, map(shown, (without, within)), strict=True)),
             "moved": {" ".join(cell): n for cell, n in changed_cells(without, within).items()},
         }
-    return found
+    return actual
 
 
 # --- columns that differ only in case -------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ def case(folder: Path, people: int = FILES) -> dict[str, Any]:
 # --- all of them ----------------------------------------------------------------------------------------------------
 
 
-def shown(found: Outcome) -> Any:
+def shown(actual: Outcome) -> Any:
     """An outcome, for JSON."""
-    return {" ".join(cell): n for cell, n in found.cells.items()} or found.refused or found.stopped
+    return {" ".join(cell): n for cell, n in actual.cells.items()} or actual.refused or actual.stopped
 
 
 def all_of_them(folder: Path, runs: int, only: Sequence[str]) -> dict[str, Any]:

@@ -72,8 +72,8 @@ class ReleaseOffice:
         budget = unit if unit == "record" else {k: v for k, v in unit.items() if k != "max_records"}
         set_budget(ledger, "records", epsilon="1000000", delta="1/10", unit=budget, kind=kind)  # type: ignore[arg-type]
         declared = {name: {"values": list(values), "undeclared": "drop"} for name, values in codes.items()}
-        found = domains or declared
-        made = {"name": "t", "method": "counts", "by": list(by or found), "epsilon": epsilon, **(table or {})}
+        actual = domains or declared
+        made = {"name": "t", "method": "counts", "by": list(by or actual), "epsilon": epsilon, **(table or {})}
         made |= {"delta": delta} if delta != "0" else {}
         sources = source if isinstance(source, dict) and "table" not in source and "path" not in source else None
         spec = {
@@ -81,7 +81,7 @@ class ReleaseOffice:
             "asset": "records",
             "source": sources or {"records": source if source is not None else "nowhere.parquet"},
             "unit": unit,
-            "domains": dict(found),
+            "domains": dict(actual),
             "tables": [made],
             **(more or {}),
         }

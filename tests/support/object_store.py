@@ -26,11 +26,11 @@ class S3Server:
 
     def objects(self, prefix: str) -> dict[str, bytes]:
         """All objects below a prefix, including folder markers."""
-        found = self.system.get_file_info(FileSelector(f"{BUCKET}/{prefix}", allow_not_found=True, recursive=True))
+        actual = self.system.get_file_info(FileSelector(f"{BUCKET}/{prefix}", allow_not_found=True, recursive=True))
         start = len(f"{BUCKET}/{prefix}/")
         return {
             item.path[start:]: self.system.open_input_stream(item.path).read() if item.type == FileType.File else b""
-            for item in found
+            for item in actual
         }
 
     def files(self, prefix: str) -> dict[str, bytes]:
@@ -47,10 +47,10 @@ def s3_server() -> Iterator[int]:
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    found = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    found.start()
-    yield found.get_host_and_port()[1]
-    found.stop()
+    actual = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    actual.start()
+    yield actual.get_host_and_port()[1]
+    actual.stop()
 
 
 def set_s3_credentials(patch: pytest.MonkeyPatch) -> None:

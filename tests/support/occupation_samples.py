@@ -28,8 +28,8 @@ class SurveySample:
 
     def table(self, names: Sequence[str], weight: Floats | None = None) -> Floats:
         """The sum of weights by these names; other weights are a replicate's, or ones for counts."""
-        (found,) = self._tables(names, [self.weight if weight is None else weight])
-        return found
+        (actual,) = self._tables(names, [self.weight if weight is None else weight])
+        return actual
 
     def variances(self, names: Sequence[str]) -> Floats:
         """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; Li & Krenzke 2020, §3.4). Confidential, as the

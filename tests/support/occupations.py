@@ -22,7 +22,7 @@ from discreet.synth.occupational.occupations import (
 
 def population(design: SurveyDesign, names: Sequence[str]) -> Floats:
     """Workers by these names in the whole frame: what samples estimate. Goes over every job of every employer."""
-    found = np.zeros(prod(design.shape(names)))
+    actual = np.zeros(prod(design.shape(names)))
     for stratum in design.strata:
         size = _sizes(design, stratum)
         step = max(1, BLOCK // _job_count(np.array([stratum.bounds[1]]))[0])
@@ -35,5 +35,5 @@ def population(design: SurveyDesign, names: Sequence[str]) -> Floats:
             number = stratum.first + start + np.arange(len(part))
             workers = (part * _growth(design, number))[row] * NEXT_JOB**job * first[row]
             codes = _jobs(design, stratum.sector, number[row], job)
-            found += np.bincount(cells_of(design, names, codes), workers, len(found))
-    return found.reshape(design.shape(names))
+            actual += np.bincount(cells_of(design, names, codes), workers, len(actual))
+    return actual.reshape(design.shape(names))

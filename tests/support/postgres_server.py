@@ -22,9 +22,9 @@ class PostgresServer:
     """Trusts every local user. It can be killed and restarted."""
 
     def __init__(self) -> None:
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
+        actual = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
         self.binaries = (
-            found[-1] if found else Path(shutil.which("initdb") or pytest.fail("no server: make system")).parent
+            actual[-1] if actual else Path(shutil.which("initdb") or pytest.fail("no server: make system")).parent
         )
         self.folder = Path(tempfile.mkdtemp(prefix="discreet-postgres-"))
         self.user = "postgres" if os.getuid() == 0 else None

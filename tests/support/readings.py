@@ -24,12 +24,12 @@ def category(column: str, *words: str) -> Category:
 
 def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tuple[DerivedColumn, ...]:
     """A text column as a category and as its code, perhaps a number, perhaps an identifier."""
-    found: list[DerivedColumn] = [category(code, "ok", "7"), CodeText(code, None)]
+    actual: list[DerivedColumn] = [category(code, "ok", "7"), CodeText(code, None)]
     if value is not None:
-        found += [Number(value), Bin(value, Bins((0, 2, 5, 9)))]
+        actual += [Number(value), Bin(value, Bins((0, 2, 5, 9)))]
     if id is not None:
-        found += [Identifier(id, whole=False)]
-    return tuple(found)
+        actual += [Identifier(id, whole=False)]
+    return tuple(actual)
 
 
 def readings(source: Any, made: Sequence[DerivedColumn], base: Path = Path()) -> list[Row]:

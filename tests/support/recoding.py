@@ -150,8 +150,8 @@ def new_programmes() -> list[tuple[str, ...]]:
     for old, new, _ in CROSSWALK:
         if old and new:
             possible.setdefault(old[:2], {})[new] = None
-    found = ((i, d, c, c[:5], c[:2], h) for i, d, codes, h in OFFERED for o in codes for c in possible[o[:2]])
-    return list(dict.fromkeys(found))
+    actual = ((i, d, c, c[:5], c[:2], h) for i, d, codes, h in OFFERED for o in codes for c in possible[o[:2]])
+    return list(dict.fromkeys(actual))
 
 
 def graduates(a_cell: int = 60, seed: int = 7) -> pa.Table:
@@ -192,11 +192,11 @@ class MeasurementFolder:
 
     def sums(self, name: str, left_out: int = 2) -> Groups:
         """Totals of whatever does not change: the code, at this place of the key, is added up."""
-        found: Groups = {}
+        actual: Groups = {}
         for key, row in self.groups(name).items():
             rest = key[:left_out] + key[left_out + 1 :]
-            found[rest] = found.get(rest, np.zeros_like(row)) + row
-        return found
+            actual[rest] = actual.get(rest, np.zeros_like(row)) + row
+        return actual
 
     def draws(self, name: str) -> dict[tuple[str, ...], int]:
         draws = self.table(name).draws or (1,) * self.table(name).groups
@@ -214,8 +214,8 @@ def read_measurements(folder: Path) -> MeasurementFolder:
 
 def read_rows(out: Path, name: str) -> list[dict[str, Any]]:
     """A published table of a simulation."""
-    found: list[dict[str, Any]] = ds.dataset(out / f"{name}.simulation.parquet").to_table().to_pylist()
-    return found
+    actual: list[dict[str, Any]] = ds.dataset(out / f"{name}.simulation.parquet").to_table().to_pylist()
+    return actual
 
 
 def contents(folder: Path) -> dict[str, bytes]:

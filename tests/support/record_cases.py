@@ -328,7 +328,7 @@ def main(wanted: list[str], full: bool) -> None:
                 continue
             pairs[case.reader] += report.pairs
             cases[case.reader] += 1
-            for line in report.found[:3]:
+            for line in report.actual[:3]:
                 print(line[:400])
         print(f"{name}: {time.time() - start:.0f} s")
     print("\n".join(f"{reader}: {cases[reader]} cases, {pairs[reader]} pairs" for reader in cases))

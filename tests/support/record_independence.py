@@ -290,16 +290,16 @@ class ComparisonReport:
     """How many readings were compared, and what was found."""
 
     pairs: int = 0
-    found: list[str] = field(default_factory=list)
+    actual: list[str] = field(default_factory=list)
 
     def add(self, other: ComparisonReport) -> None:
         self.pairs += other.pairs
-        self.found += other.found
+        self.actual += other.actual
 
     def compare(self, what: str, together: RecordReading, apart: RecordReading) -> None:
         self.pairs += 1
-        self.found += [f"{what}: {text}" for text in together.differences(apart)]
-        self.found += [f"{what}: {text}" for text in together.refused if CRASH in text]
+        self.actual += [f"{what}: {text}" for text in together.differences(apart)]
+        self.actual += [f"{what}: {text}" for text in together.refused if CRASH in text]
 
 
 def _identity(case: RecordCase, whole: RecordReading, report: ComparisonReport) -> None:
@@ -308,7 +308,7 @@ def _identity(case: RecordCase, whole: RecordReading, report: ComparisonReport) 
     seen: dict[str, Any] = {}
     for tag, shown in whole.rows.get("id", {}) if case.distinct else ():
         if shown is not None and repr(seen.setdefault(shown, known[tag])) != repr(known[tag]):
-            report.found.append(f"{case}: {tag} {_brief(known[tag])} has the id of {_brief(seen[shown])}")
+            report.actual.append(f"{case}: {tag} {_brief(known[tag])} has the id of {_brief(seen[shown])}")
 
 
 class CaseReader:
@@ -371,8 +371,8 @@ def split(case: RecordCase, engine: AnyEngine, alone: RecordCase | None = None, 
 def _sum(readings: Sequence[RecordReading]) -> RecordReading:
     rows: dict[str, Counter[Row]] = {}
     for reading in readings:
-        for look, found in reading.rows.items():
-            rows.setdefault(look, Counter()).update(found)
+        for look, actual in reading.rows.items():
+            rows.setdefault(look, Counter()).update(actual)
     return RecordReading(rows, frozenset(text for reading in readings for text in reading.refused))
 
 

@@ -166,9 +166,9 @@ def watched_release(folder: Path) -> None:
         CloudPickleSerializer.dumps = dumps
         SparkEngine._view, SparkEngine._keep = view, keep
         watcher.end()
-    for kind, found in {"closures": closures, "plans": [plan.encode() for plan in plans]}.items():
+    for kind, actual in {"closures": closures, "plans": [plan.encode() for plan in plans]}.items():
         (evidence / kind).mkdir()
-        for i, content in enumerate(found):
+        for i, content in enumerate(actual):
             (evidence / kind / str(i)).write_bytes(content)
     shutil.copytree(folder / "agency" / "out", evidence / "out")
     shutil.copytree(folder / "events", evidence / "events")

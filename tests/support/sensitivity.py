@@ -89,8 +89,8 @@ class AtlasAgency:
         made = self.open(f"atlas-{out}", **changes).run(self.folder / out, simulation=seed)
         files = {table.name: [f for f in table.files if f.endswith(".parquet")] for table in made.tables}
         return {
-            name: pa.concat_tables([pq.read_table(self.folder / out / f) for f in found])
-            for name, found in files.items()
+            name: pa.concat_tables([pq.read_table(self.folder / out / f) for f in actual])
+            for name, actual in files.items()
         }
 
 

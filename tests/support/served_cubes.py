@@ -90,9 +90,9 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
 
 def cubes_and_pay(home: Path) -> TableCatalogue:
     """Cubes and pay in one catalogue."""
-    found = TableCatalogue.of([cubes(home)])
-    tables: dict[str, QueryableTable] = {**found.tables, "pay": pay(home)}
-    return replace(found, tables=tables)
+    actual = TableCatalogue.of([cubes(home)])
+    tables: dict[str, QueryableTable] = {**actual.tables, "pay": pay(home)}
+    return replace(actual, tables=tables)
 
 
 class PageTable(HTMLParser):

@@ -69,9 +69,9 @@ def exact(table: pa.Table, grid: int = 10, largest: int = 2000, bound: int = 800
         n[cell] += 1
         w[cell] += own
         for r in range(REPLICATES):
-            found = row[f"rep_{r + 1}"]
-            found = row["weight"] if found is None or not np.isfinite(found) else found
-            d[cell, r] += min(max(_steps(found, grid) - own, -bound), bound)
+            actual = row[f"rep_{r + 1}"]
+            actual = row["weight"] if actual is None or not np.isfinite(actual) else actual
+            d[cell, r] += min(max(_steps(actual, grid) - own, -bound), bound)
     return ExactCube(n, w, d)
 
 

@@ -46,9 +46,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     before = session.config.stash.get(_BEFORE, None)
     if before is None:
         return
-    found = sorted(path for path, time in _listed(session.config).items() if before.get(path) != time)
-    session.config.stash[_FOUND] = found
-    if found:
+    actual = sorted(path for path, time in _listed(session.config).items() if before.get(path) != time)
+    session.config.stash[_FOUND] = actual
+    if actual:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -50,15 +50,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = [*NEEDS, ""]
     places: dict[int, int] = {}
     for item in items:
-        found = [name for name in NEEDS if name in set(needs(item))]
-        for name in found:
+        actual = [name for name in NEEDS if name in set(needs(item))]
+        for name in actual:
             item.add_marker(name)
-        if found:
-            item.add_marker(pytest.mark.xdist_group(found[0]))
+        if actual:
+            item.add_marker(pytest.mark.xdist_group(actual[0]))
         aside = item.nodeid.startswith(ASIDE)
-        if (aside or SLOW_TO_START & set(found)) and not item.get_closest_marker("core"):
+        if (aside or SLOW_TO_START & set(actual)) and not item.get_closest_marker("core"):
             item.add_marker("slow")
-        places[id(item)] = order.index(found[0] if found else "")
+        places[id(item)] = order.index(actual[0] if actual else "")
     items.sort(key=lambda item: places[id(item)])
 
 

@@ -65,11 +65,11 @@ class WebClient:
 
 def is_problem(response: Any) -> bool:
     """A well-formed refusal that reveals no internals."""
-    found = response.json()
+    actual = response.json()
     internals = ("Traceback", "/src/", "site-packages", ".py", "/tmp/")
     return (
         response.headers["content-type"] == "application/problem+json"
-        and found["status"] == response.status_code
-        and {"type", "title", "status", "detail"} <= set(found)
+        and actual["status"] == response.status_code
+        and {"type", "title", "status", "detail"} <= set(actual)
         and not any(text in response.text for text in internals)
     )

@@ -49,8 +49,8 @@ def workers(count: int) -> pa.Table:
 def jobs_with_workplaces() -> pa.Table:
     """The three tables as one file."""
     listed = jobs()
-    found = listed.join(workplaces(), "workplace").join(workers(listed.num_rows), "worker")
-    return found.sort_by("worker")
+    actual = listed.join(workplaces(), "workplace").join(workers(listed.num_rows), "worker")
+    return actual.sort_by("worker")
 
 
 class Register(Bureau):

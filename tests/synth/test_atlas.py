@@ -180,11 +180,11 @@ class Cells:
 def released(made: Atlas, rows: NDArray[np.bool_], outcome: NDArray[Any], purpose: str) -> Cells:
     """Least squares in each tract; χ by state from the corners and the removals; Normal noise, ε = 8."""
     tract, x, y = made.tract[rows], made.parent_rank[rows], outcome[rows].astype(np.float64)
-    found, start = np.unique(tract, return_index=True)
+    actual, start = np.unique(tract, return_index=True)
     n = np.diff(np.append(start, len(tract))).astype(np.float64)
     keep = n >= 20
     inside = np.repeat(keep, n.astype(np.int64))
-    x, y, found, n = x[inside], y[inside], found[keep], n[keep]
+    x, y, actual, n = x[inside], y[inside], actual[keep], n[keep]
     start = np.concatenate([[0], np.cumsum(n[:-1])]).astype(np.int64)
     cell = np.repeat(np.arange(len(n)), n.astype(np.int64))
 
@@ -205,14 +205,14 @@ def released(made: Atlas, rows: NDArray[np.bool_], outcome: NDArray[Any], purpos
         shift = corner_x - mean_x
         gap = corner_y - mean_y - slope * shift
         local = np.maximum(local, np.abs((1 / n + away * shift / spread) * gap / (1 + 1 / n + shift**2 / spread)))
-    _, state = np.unique(np.array(made.tracts.state)[found], return_inverse=True)
+    _, state = np.unique(np.array(made.tracts.state)[actual], return_inverse=True)
     chi = np.zeros(state.max() + 1)
     np.maximum.at(chi, state, n * local)
     noise_variance = 2 * (chi[state] / (8 * n)) ** 2
     stream = ReleaseKey.simulation("a test").stream("test", "atlas", b"", purpose)
     omega = DISTRIBUTIONS["normal"].draw(stream, 0, len(n)) * float(GRID)
     noisy = theta + np.sqrt(noise_variance) * omega
-    return Cells(found, n, noisy, error, noise_variance, sums((x < 0.5).astype(np.float64)))
+    return Cells(actual, n, noisy, error, noise_variance, sums((x < 0.5).astype(np.float64)))
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +257,7 @@ def test_table_1_variance_shares_are_of_the_papers_size(
     rows = np.ones(len(half), np.bool_)
     rows &= half.race == race if race is not None else True
     rows &= half.gender == gender if gender is not None else True
-    found = released(half, rows, getattr(half, outcome), f"{race}/{gender}/{outcome}").shares()
-    assert abs(found.signal - paper[0]) < 0.1
-    assert abs(found.sampling - paper[1]) < 0.1
-    assert paper[2] / 6 < found.privacy < 6 * paper[2]
+    actual = released(half, rows, getattr(half, outcome), f"{race}/{gender}/{outcome}").shares()
+    assert abs(actual.signal - paper[0]) < 0.1
+    assert abs(actual.sampling - paper[1]) < 0.1
+    assert paper[2] / 6 < actual.privacy < 6 * paper[2]

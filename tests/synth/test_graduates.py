@@ -74,8 +74,8 @@ def listed(path: Path, *columns: str) -> list[tuple[str, ...]]:
 
 def triples(table: pa.Table) -> set[tuple[str, ...]]:
     names = ["institution", "degree_level", "cipcode"]
-    found = table.select(names).group_by(names).aggregate([])
-    return set(zip(*(found[name].to_pylist() for name in names), strict=True))
+    actual = table.select(names).group_by(names).aggregate([])
+    return set(zip(*(actual[name].to_pylist() for name in names), strict=True))
 
 
 def records_per_person(table: pa.Table) -> pa.ChunkedArray:
@@ -247,12 +247,12 @@ def test_sectors_follow_the_employment_of_the_state(clean: Graduates) -> None:
     largest = max(state, key=lambda entry: entry["counts"])["values"]
     jobs = {k: int(n) for s, k, n in listed(clean.employment, "state", "industry", "employment") if s == largest}
     works = table.filter(pc.equal(table["state"], largest))["industry"]
-    found = {entry["values"]: entry["counts"] for entry in pc.value_counts(works).to_pylist()}
+    actual = {entry["values"]: entry["counts"] for entry in pc.value_counts(works).to_pylist()}
     assert len(works) > 500
     for sector, employed in jobs.items():
         expected = employed / sum(jobs.values())
         if employed:
-            assert abs(found.get(sector, 0) / len(works) - expected) < 5 * (expected / len(works)) ** 0.5
+            assert abs(actual.get(sector, 0) / len(works) - expected) < 5 * (expected / len(works)) ** 0.5
 
 
 def test_a_few_institutions_hold_most_graduates(clean: Graduates) -> None:

@@ -82,19 +82,19 @@ def test_most_hires_stay_and_more_go_next_door(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 7, 8])
 def test_a_few_small_numbers_are_suppressed_and_large_ones_never(seed: int) -> None:
-    found = generate_economy(seed)
-    for published, small in [(found.hires, SMALL_HIRES), (found.employment, SMALL_JOBS)]:
+    actual = generate_economy(seed)
+    for published, small in [(actual.hires, SMALL_HIRES), (actual.employment, SMALL_JOBS)]:
         assert 0.003 < (published == 0).mean() < 0.08
         assert ((published > 0) & (published < small)).any()
-    assert 100e6 < found.employment.sum() < 200e6
-    assert (found.employment[SECTORS.index(next(s for s in SECTORS if s.code == "62"))] > 0).all()
+    assert 100e6 < actual.employment.sum() < 200e6
+    assert (actual.employment[SECTORS.index(next(s for s in SECTORS if s.code == "62"))] > 0).all()
 
 
 def test_suppression_hides_jobs_from_the_public_and_not_from_graduates() -> None:
-    found = generate_economy(7)
-    gaps = np.argwhere(found.employment == 0)
+    actual = generate_economy(7)
+    gaps = np.argwhere(actual.employment == 0)
     assert len(gaps)
-    assert all((found.work[:, state] == sector).any() for sector, state in gaps)
+    assert all((actual.work[:, state] == sector).any() for sector, state in gaps)
 
 
 def test_economies_differ_by_seed_alone() -> None:

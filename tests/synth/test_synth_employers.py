@@ -65,8 +65,8 @@ def listed(path: Path, column: str) -> list[str]:
 
 
 def positions(column: pa.ChunkedArray, codes: list[str]) -> np.ndarray:
-    found: np.ndarray = pc.index_in(column, pa.array(codes)).fill_null(-1).to_numpy()
-    return found
+    actual: np.ndarray = pc.index_in(column, pa.array(codes)).fill_null(-1).to_numpy()
+    return actual
 
 
 # --- moments at the scale of Haney et al. 2017, §10
@@ -134,8 +134,8 @@ def test_shapes_follow_the_sector_and_differ_between_establishments(reference: E
     counts = reference.workers(0, n)
     sector = reference.sector[:n]
     for number, expected in enumerate(sex_by_education()):
-        found = counts[sector == number].sum(axis=0)
-        assert np.abs(found / found.sum() - expected).max() < 0.07
+        actual = counts[sector == number].sum(axis=0)
+        assert np.abs(actual / actual.sum() - expected).max() < 0.07
     large = (counts.sum(axis=1) >= 200) & (sector == [sector.code for sector in SECTORS].index("62"))
     women = counts[large, 4:].sum(axis=1) / counts[large].sum(axis=1)
     binomial = np.sqrt(0.78 * 0.22 / 200)
@@ -147,12 +147,12 @@ def test_shapes_follow_the_sector_and_differ_between_establishments(reference: E
 
 @pytest.mark.parametrize("jobs", [1, 2, 41, 10_000, 123_457, 2_000_000])
 def test_sizes_total_the_jobs_exactly(jobs: int) -> None:
-    found = employers(jobs, 3)
-    assert found.jobs == jobs
-    assert len(found) == establishment_count(jobs)
-    assert found.size.min() >= 1
-    assert found.cell.max() < found.cells
-    assert set(found.stratum) == set(range(len(STRATA)))
+    actual = employers(jobs, 3)
+    assert actual.jobs == jobs
+    assert len(actual) == establishment_count(jobs)
+    assert actual.size.min() >= 1
+    assert actual.cell.max() < actual.cells
+    assert set(actual.stratum) == set(range(len(STRATA)))
 
 
 def test_places_and_states_grow_with_the_jobs() -> None:

@@ -30,11 +30,11 @@ def rows(path: Path) -> list[tuple[str, ...]]:
 
 def destinations(agency: Graduates, digits: int) -> dict[str, set[str]]:
     """The possible successors of codes of this length; none for deleted ones."""
-    found = defaultdict[str, set[str]](set)
+    actual = defaultdict[str, set[str]](set)
     for old, new, _ in rows(agency.crosswalk):
         if old:
-            found[old[:digits]] |= {new[:digits]} - {""}
-    return found
+            actual[old[:digits]] |= {new[:digits]} - {""}
+    return actual
 
 
 def test_every_series_has_one_to_four_codes_and_the_agencys_own_among_them(agency: Graduates) -> None:

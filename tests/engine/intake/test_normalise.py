@@ -109,9 +109,9 @@ def number_of(value: Any, pattern: str = REAL) -> float | None:
     return float(value) + 0.0
 
 
-def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+def same(actual: Sequence[Any], expected: Sequence[Any]) -> None:
     """Equal to the bit: −0 is not 0 here."""
-    assert [repr(value) for value in found] == [repr(value) for value in expected]
+    assert [repr(value) for value in actual] == [repr(value) for value in expected]
 
 
 def exact(values: pa.Array) -> list[Decimal | None]:
@@ -133,8 +133,8 @@ def test_reals_as_codes(kind: pa.DataType) -> None:
 @quick
 @given(st.lists(st.one_of(st.none(), st.floats(), st.floats(-1e8, 1e8), st.integers(-(2**54), 2**54).map(float))))
 def test_any_double_as_a_code(values: list[float | None]) -> None:
-    found = texts(pa.array(values, pa.float64(), from_pandas=False)).to_pylist()
-    assert found == [text_of(value, pa.float64()) for value in values]
+    actual = texts(pa.array(values, pa.float64(), from_pandas=False)).to_pylist()
+    assert actual == [text_of(value, pa.float64()) for value in values]
 
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=str)
@@ -233,9 +233,9 @@ def test_which_texts_are_numbers() -> None:
     program = {"5.", ".5", "-.5e-07", "7.1e-07", "1e1", "1E+99", "1e100", "1e-99", "1" + "0" * 39 + "e99", "1e-400",
                "-1e-999999999", "0e999999999", "7" + "0" * 999 + "e-999"}  # fmt: skip
     for pattern, expected in ((NUMBER, plain), (REAL, plain | program)):
-        found = numbers(pa.array(WORDS), pattern).to_pylist()
-        assert {word for word, value in zip(WORDS, found, strict=True) if value is not None} == expected
-        assert all(value is None or math.isfinite(value) for value in found)
+        actual = numbers(pa.array(WORDS), pattern).to_pylist()
+        assert {word for word, value in zip(WORDS, actual, strict=True) if value is not None} == expected
+        assert all(value is None or math.isfinite(value) for value in actual)
 
 
 @quick

@@ -43,7 +43,7 @@ properties = examples(20, suppress_health_check=[HealthCheck.function_scoped_fix
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
-def found(
+def actual(
     values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: SampleCondition, **more: pa.Array
 ) -> list[int | None]:
     """The bins that DuckDB finds."""
@@ -76,19 +76,19 @@ def bin_of(value: Any, bins: Bins) -> int | None:
 @properties
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 1010), st.integers(-(2**63), 2**63 - 1)), max_size=20))
 def test_integers(values: list[int | None]) -> None:
-    assert found(values, INT, SMALL) == [bin_of(v, SMALL) for v in values]
+    assert actual(values, INT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
 @properties
 @given(st.lists(st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, 10.0, 1000.0, -5.0])), max_size=20))
 def test_floats(values: list[float | None]) -> None:
-    assert found(values, FLOAT, SMALL) == [bin_of(v, SMALL) for v in values]
+    assert actual(values, FLOAT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
 @properties
 @given(st.lists(st.one_of(st.none(), st.decimals(-1100, 1100, places=2, allow_nan=False)), max_size=20))
 def test_decimals(values: list[Decimal | None]) -> None:
-    assert found(values, pa.decimal128(12, 2), SMALL) == [bin_of(v, SMALL) for v in values]
+    assert actual(values, pa.decimal128(12, 2), SMALL) == [bin_of(v, SMALL) for v in values]
 
 
 GARBAGE = [
@@ -131,19 +131,19 @@ GARBAGE = [
     )
 )
 def test_text(values: list[str | None]) -> None:
-    assert found(values, TEXT, SMALL) == [bin_of(v, SMALL) for v in values]
+    assert actual(values, TEXT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
 @pytest.mark.parametrize("text", GARBAGE)
 def test_text_that_is_no_number_is_no_value(text: str) -> None:
-    assert found([text, "5"], TEXT, SMALL) == [None, 1]
+    assert actual([text, "5"], TEXT, SMALL) == [None, 1]
 
 
 @pytest.mark.parametrize(
     "text", ["+10", " 10", "10  ", "10", "010", "10.0", "10.000", "9." + "9" * 20, "9." + "9" * 99, "9" * 40, "9" * 300]
 )
 def test_text_that_is_one(text: str) -> None:
-    assert found([text], TEXT, SMALL) == [2]  # the nearest double of 9.99… is 10
+    assert actual([text], TEXT, SMALL) == [2]  # the nearest double of 9.99… is 10
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint8(), pa.uint64(), pa.float32(), pa.decimal128(9, 0)])
@@ -151,7 +151,7 @@ def test_every_kind_of_number_is_compared_as_a_number(kind: pa.DataType) -> None
     """An edge may be outside the range of the column's type."""
     values = [0, 9, 10, 100, None]
     typed = pa.array([None if v is None else Decimal(v) if pa.types.is_decimal(kind) else v for v in values], kind)
-    assert found(typed.to_pylist(), kind, Bins((0, 10, 2**40 - 1, 2**40))) == [0, 0, 1, 1, None]
+    assert actual(typed.to_pylist(), kind, Bins((0, 10, 2**40 - 1, 2**40))) == [0, 0, 1, 1, None]
 
 
 @pytest.mark.parametrize("kind", [INT, FLOAT, TEXT, pa.decimal128(20, 2)])
@@ -159,18 +159,18 @@ def test_the_edges_of_pseo(kind: pa.DataType) -> None:
     """On an edge, one below it, below the first and above the last."""
     values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.edges for d in (-1, 0)), 10**9]
     typed = [str(v) if kind == TEXT else Decimal(v) if pa.types.is_decimal(kind) else v for v in values]
-    assert found(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
-    assert found(typed, kind, PSEO)[-1] == 20
+    assert actual(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
+    assert actual(typed, kind, PSEO)[-1] == 20
 
 
 def test_what_is_infinite_or_no_number() -> None:
-    assert found([math.inf, -math.inf, math.nan, None], FLOAT, SMALL) == [None] * 4
+    assert actual([math.inf, -math.inf, math.nan, None], FLOAT, SMALL) == [None] * 4
     for said in ({"at_least": -(2**40)}, {"at_most": 2**40}):
-        assert found([5] * 4, INT, SMALL, rule(column="w", **said), w=INFINITE) == [None, None, None, 1]
+        assert actual([5] * 4, INT, SMALL, rule(column="w", **said), w=INFINITE) == [None, None, None, 1]
 
 
 def test_one_bin_and_no_bins() -> None:
-    assert found([-7, 7, None], INT, Bins((0, 1))) == [0, 0, None]
+    assert actual([-7, 7, None], INT, Bins((0, 1))) == [0, 0, None]
     with duckdb_engine() as engine:
         read = take_records(engine, pa.table({"v": [1]}), Path(), [], Record()).table
         assert with_bins(read, []) is read
@@ -196,9 +196,9 @@ def test_at_least_and_at_most(values: list[float | None], least: int, most: int)
         expected = [
             bin_of(v, SMALL) if (number := as_number(v)) is not None and low <= number <= high else None for v in values
         ]
-        assert found(values, FLOAT, SMALL, *rules) == expected
-    both = found(values, FLOAT, SMALL, rule(at_least=least), rule(at_most=most))
-    assert both == found(values, FLOAT, SMALL, rule(at_least=least, at_most=most))
+        assert actual(values, FLOAT, SMALL, *rules) == expected
+    both = actual(values, FLOAT, SMALL, rule(at_least=least), rule(at_most=most))
+    assert both == actual(values, FLOAT, SMALL, rule(at_least=least, at_most=most))
 
 
 COLUMNS: dict[str, tuple[pa.Array, list[str], list[bool]]] = {
@@ -216,25 +216,25 @@ def test_equals_compares_codes_and_nothing_equals_what_is_missing(name: str) -> 
     column, codes, holds = COLUMNS[name]
     values = [5] * len(column)
     said = rule(column="w", equals=codes)
-    assert found(values, INT, SMALL, said, w=column) == [1 if hold else None for hold in holds]
+    assert actual(values, INT, SMALL, said, w=column) == [1 if hold else None for hold in holds]
 
 
 def test_a_rule_on_another_column_and_several_rules_all_hold() -> None:
     other = pa.array([1, 2, 3, None, 2])
     rules = (rule(at_least=0), rule(column="w", at_least=2, at_most=2))
-    assert found([5, 5, 5, 5, -1], INT, SMALL, *rules, w=other) == [None, 1, None, None, None]
+    assert actual([5, 5, 5, 5, -1], INT, SMALL, *rules, w=other) == [None, 1, None, None, None]
     text = pa.array(["1", "2", "x", None, "2"])
-    assert found([5, 5, 5, 5, -1], INT, SMALL, *rules, w=text) == [None, 1, None, None, None]
+    assert actual([5, 5, 5, 5, -1], INT, SMALL, *rules, w=text) == [None, 1, None, None, None]
 
 
 def test_a_rule_may_ask_for_numbers_and_codes_of_one_column() -> None:
     said = rule(column="w", at_least=2, equals=["1", "2", "3"])
-    assert found([5] * 5, INT, SMALL, said, w=pa.array(["1", "2", "3", "4", None])) == [None, 1, 1, None, None]
+    assert actual([5] * 5, INT, SMALL, said, w=pa.array(["1", "2", "3", "4", None])) == [None, 1, 1, None, None]
 
 
 def test_a_record_without_a_value_has_no_bin_whatever_the_rules_say() -> None:
     said = rule(column="w", equals=["yes"])
-    assert found([None, math.nan, 5.0], FLOAT, SMALL, said, w=pa.array(["yes"] * 3)) == [None, None, 1]
+    assert actual([None, math.nan, 5.0], FLOAT, SMALL, said, w=pa.array(["yes"] * 3)) == [None, None, 1]
 
 
 def test_descriptions_of_rules() -> None:
@@ -354,12 +354,12 @@ def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float 
     numbers = [as_number(v) for v in values]
     seen = looked(values, rule(at_least=least))
     assert seen.records == len(values)
-    found = seen.values[0]
-    assert found.missing == sum(v is None or math.isnan(v) for v in values)
-    assert found.unreadable == sum(v is not None and math.isinf(v) for v in values)
-    assert found.outside == sum(n is not None and n < least for n in numbers)
-    assert found.below == sum(n is not None and least <= n < SMALL.edges[0] for n in numbers)
-    assert seen.clean == (found.below == found.unreadable == 0)
+    actual = seen.values[0]
+    assert actual.missing == sum(v is None or math.isnan(v) for v in values)
+    assert actual.unreadable == sum(v is not None and math.isinf(v) for v in values)
+    assert actual.outside == sum(n is not None and n < least for n in numbers)
+    assert actual.below == sum(n is not None and least <= n < SMALL.edges[0] for n in numbers)
+    assert seen.clean == (actual.below == actual.unreadable == 0)
     assert seen.attributes == ()  # bins are not a code list that somebody could mend
 
 
@@ -444,14 +444,14 @@ def test_decimals_that_no_border_fits_into(digits: int) -> None:
     with localcontext(prec=50):
         exact = [v.quantize(Decimal(1).scaleb(-digits)) for v in values]
         for value, place in zip(exact, expected, strict=True):
-            assert found([value], kind, WIDE) == [place]
-            assert found([value, None], kind, WIDE, rule(at_least=-(10**9), at_most=10**9)) == [place, None]
-            assert found([value], kind, WIDE, rule(at_least=10**9)) == [None]
-            assert found([value], kind, WIDE, rule(at_most=-(10**9))) == [None]
+            assert actual([value], kind, WIDE) == [place]
+            assert actual([value, None], kind, WIDE, rule(at_least=-(10**9), at_most=10**9)) == [place, None]
+            assert actual([value], kind, WIDE, rule(at_least=10**9)) == [None]
+            assert actual([value], kind, WIDE, rule(at_most=-(10**9))) == [None]
 
 
 @pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()])
 def test_unsigned_numbers_and_negative_borders(kind: pa.DataType) -> None:
-    assert found([0, 9, 10, None], kind, SMALL, rule(at_least=-3)) == [1, 1, 2, None]
-    assert found([0, 9], kind, SMALL, rule(at_most=-1)) == [None, None]
-    assert found([0, 9], kind, Bins((-7, -5, -3, 5))) == [2, 2]
+    assert actual([0, 9, 10, None], kind, SMALL, rule(at_least=-3)) == [1, 1, 2, None]
+    assert actual([0, 9], kind, SMALL, rule(at_most=-1)) == [None, None]
+    assert actual([0, 9], kind, Bins((-7, -5, -3, 5))) == [2, 2]

@@ -67,7 +67,7 @@ CSVS = csv_cases()
 
 def holds(report: ComparisonReport) -> None:
     assert report.pairs
-    assert not report.found, "\n".join(report.found[:6])
+    assert not report.actual, "\n".join(report.actual[:6])
 
 
 def named(cases: Sequence[RecordCase], every: bool = True) -> list[Any]:
@@ -175,9 +175,9 @@ def test_32_bits_in_duckdbs_second_parquet_are_refused_by_type(kind: pa.DataType
         for options, refused in (("v2", kind in NARROW), ("v1", False)):
             table = writers.as_table(kind, kept)
             path = writers.parquet_by_duckdb(table, tmp_path, f", PARQUET_VERSION {options}")
-            (found,) = open_source(FileSource(path=path), tmp_path).kinds["x"]
-            assert isinstance(found, UnsupportedType) == refused
-            assert not refused or str(found).endswith("in DuckDB's PARQUET_VERSION v2")
+            (actual,) = open_source(FileSource(path=path), tmp_path).kinds["x"]
+            assert isinstance(actual, UnsupportedType) == refused
+            assert not refused or str(actual).endswith("in DuckDB's PARQUET_VERSION v2")
 
 
 @pytest.mark.full
@@ -358,7 +358,7 @@ def as_files(case: RecordCase) -> RecordCase:
 def spark_report(case: RecordCase, engine: AnyEngine, most: int) -> ComparisonReport:
     """The reading on Spark is the sum of single records read here; the text of a refusal may differ."""
     report = split(case, engine, as_files(case), most)
-    report.found = [text for text in report.found if ": refused: " not in text or CRASH in text]
+    report.actual = [text for text in report.actual if ": refused: " not in text or CRASH in text]
     return report
 
 
@@ -424,11 +424,11 @@ def test_what_spark_may_stop_at_is_refused_by_type_below_a_uri(
         with tempfile.TemporaryDirectory() as folder:
             source = FileSource(**case.write(kept, Path(folder)))
             scan = spark_engine_.open(source, Path(folder))
-            (found,) = scan.kinds["x"]
-            assert isinstance(found, UnsupportedType)
+            (actual,) = scan.kinds["x"]
+            assert isinstance(actual, UnsupportedType)
             for made in (derived.Number("x"), derived.CodeText("x", None), derived.Identifier("x", whole=False)):
                 with pytest.raises(SourceError, match="below a URI Spark decodes it; on a path that all workers see"):
-                    made.check("x", found, scan.where)
+                    made.check("x", actual, scan.where)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pytest.param(pa.float64(), marks=pytest.mark.full)], ids=str)
@@ -576,4 +576,4 @@ def test_defects_are_found(
     target: str, defect: Callable[..., Any], case: RecordCase, engine: IntakeOnly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, defect)  # without it the property holds, as is tested above
-    assert split(case, engine).found, defect.__doc__
+    assert split(case, engine).actual, defect.__doc__

@@ -119,8 +119,8 @@ def test_names_of_columns_in_other_alphabets(others: dict[str, Tables]) -> None:
     tables = others["LATIN1"]
     tables.run(r'CREATE TABLE U&"t\00fcr" (U&"n\00e4m""e" text, "plain\x" int)')
     tables.run(r"""INSERT INTO U&"t\00fcr" VALUES (E'\xe4', 7)""")
-    found = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), CodeText("plain\\x", None)))
-    assert found == [(None, "ä", "7")]
+    actual = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), CodeText("plain\\x", None)))
+    assert actual == [(None, "ä", "7")]
 
 
 def test_one_byte_that_is_no_text(utf8: Tables) -> None:
@@ -227,9 +227,9 @@ def held(path: Path, kind: str, values: Sequence[str], made: Sequence[DerivedCol
         connection.execute(f"CREATE TABLE t (s {kind}, other UHUGEINT)")
         for value in values:
             connection.execute(f"INSERT INTO t VALUES ({value}, 340282366920938463463374607431768211455)")
-        found = readings(connection.sql("FROM t"), made)
-    assert readings({"duckdb": str(path), "table": "t"}, made) == found
-    return found
+        actual = readings(connection.sql("FROM t"), made)
+    assert readings({"duckdb": str(path), "table": "t"}, made) == actual
+    return actual
 
 
 UNFIT = [
@@ -258,5 +258,5 @@ def test_values_of_duckdb_one_by_one(tmp_path: Path) -> None:
     assert read("VARCHAR", ["'a' || chr(0)", "'ok'"]) == [("a\0",), ("ok",)]
     assert read("DECIMAL(38,0)", ["99999999999999999999999999999999999999"]) == [("9" * 38,)]
     values = ["'99999999999999999999999999999999999.999'", "-1.5"]
-    found = held(tmp_path / "x.duckdb", "DECIMAL(38,3)", values, uses("s", "s")[2:])
-    assert found == [(1e35, 2), (-1.5, 0)]
+    actual = held(tmp_path / "x.duckdb", "DECIMAL(38,3)", values, uses("s", "s")[2:])
+    assert actual == [(1e35, 2), (-1.5, 0)]

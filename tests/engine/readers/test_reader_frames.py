@@ -131,12 +131,12 @@ def test_real_numbers_among_objects_are_those_of_a_column_of_real_numbers() -> N
 def test_equal_numbers_are_one_id_and_others_are_not() -> None:
     """Decimals of Python were missing, each of them; 7, 7.0 and 7.00 are one person, 7 and 7.1 are two."""
     values = [7, Decimal("7"), Decimal("7.0"), Decimal("7.00"), Decimal("0.7E+1"), 7.0, "7"]
-    found = readings(objects(values), (Identifier("s", whole=False),))
-    assert set(found) == {("7",)}
+    actual = readings(objects(values), (Identifier("s", whole=False),))
+    assert set(actual) == {("7",)}
     long = [10**40, 10**40 + 1, Decimal(10**40), Decimal(10**40 + 1), Decimal("7." + "0" * 60 + "1")]
-    found = readings(objects(long), (Identifier("s", whole=False),))
-    assert len(set(found)) == 3
-    assert found[:2] == found[2:4]
+    actual = readings(objects(long), (Identifier("s", whole=False),))
+    assert len(set(actual)) == 3
+    assert actual[:2] == actual[2:4]
 
 
 def test_decimals_among_objects_are_values() -> None:
@@ -151,8 +151,8 @@ def test_real_numbers_raise_nothing_whatever_numpy_was_told(dtype: str) -> None:
     longer = [np.finfo(np.longdouble).max, np.longdouble(5e-324) / 2] if dtype == "longdouble" else []
     values = np.array([7, 1.5, np.inf, np.nan, *longer], np.longdouble).astype(dtype)
     with np.errstate(all="raise"):
-        found = readings(pd.DataFrame({"s": values}), (Number("s"),))
-    assert found == [(7.0,), (1.5,), (None,), (None,), (None,), (0.0,)][: len(values)]
+        actual = readings(pd.DataFrame({"s": values}), (Number("s"),))
+    assert actual == [(7.0,), (1.5,), (None,), (None,), (None,), (0.0,)][: len(values)]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_more_words_than_a_noted_index_can_count(tmp_path: Path) -> None:
     with pq.ParquetWriter(tmp_path / "x.parquet", pa.schema([("s", narrow[0].type)])) as writer:
         for piece in narrow:
             writer.write_table(pa.table({"s": piece}))
-    found = readings(str(tmp_path / "x.parquet"), (Identifier("s", whole=False),))
-    assert found == [(f"{letter}{i}",) for letter in "ab" for i in range(100)]
+    actual = readings(str(tmp_path / "x.parquet"), (Identifier("s", whole=False),))
+    assert actual == [(f"{letter}{i}",) for letter in "ab" for i in range(100)]
 
 
 def test_long_columns_are_read_as_texts_and_short_ones_as_dictionaries(
@@ -56,14 +56,14 @@ def test_long_columns_are_read_as_texts_and_short_ones_as_dictionaries(
     """Of 2 GiB of words Arrow makes no dictionary: a release of a code column stopped at its last record."""
     words = ["ok", "7", None, "a" * 500] * 300
     pq.write_table(pa.table({"s": words}), tmp_path / "x.parquet", row_group_size=600)
-    found, types = [], []
+    actual, types = [], []
     for most in (100, 1 << 30):
         monkeypatch.setattr(parquet, "DICTIONARY", most)
         scan = open_source(FileSource(path="x.parquet"), tmp_path)
         types.append({batch.column(0).type for piece in scan.pieces for batch in piece.read(("s",), ("s",))})
-        found.append(readings(str(tmp_path / "x.parquet"), uses("s")))
+        actual.append(readings(str(tmp_path / "x.parquet"), uses("s")))
     assert types == [{pa.string()}, {pa.dictionary(pa.int32(), pa.string())}]
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]
 
 
 READ: dict[str, tuple[pa.Array, str]] = {  # what Arrow notes of a column may be its own kind of the same type
@@ -120,5 +120,5 @@ def test_more_than_2_gib_of_distinct_words_in_a_row_group(tmp_path: Path) -> Non
     words = pa.chunked_array([*([word] for word in long), ["ok"]])
     pq.write_table(pa.table({"s": words}), tmp_path / "x.parquet", row_group_size=1 << 20)
     assert pq.read_metadata(tmp_path / "x.parquet").num_row_groups == 1
-    found = readings(str(tmp_path / "x.parquet"), (uses("s")[0], Identifier("s", whole=False)))
-    assert found == [*[(None, None)] * 33, (0, "ok")]
+    actual = readings(str(tmp_path / "x.parquet"), (uses("s")[0], Identifier("s", whole=False)))
+    assert actual == [*[(None, None)] * 33, (0, "ok")]

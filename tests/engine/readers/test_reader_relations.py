@@ -79,11 +79,11 @@ def test_two_tables_of_one_connection_in_one_release(tmp_path: Path, kind: str) 
         connection.execute("CREATE TABLE workers AS SELECT i AS worker, 'farm' AS sector FROM range(2) t(i)")
         backend = ibis.duckdb.from_connection(connection) if kind == "ibis" else connection
         held = {name: backend.table(name) for name in ("jobs", "workers")}
-        found = ReleaseOffice(tmp_path / "office").run(
+        actual = ReleaseOffice(tmp_path / "office").run(
             dict.fromkeys(held, ""), frame=held, more={"join": {"workers": "worker"}}
         )
-    assert found.complete, (found.refused, found.stopped)
-    assert found.occupied() == {("farm",): 2}
+    assert actual.complete, (actual.refused, actual.stopped)
+    assert actual.occupied() == {("farm",): 2}
 
 
 def test_two_columns_of_one_name_are_refused(connection: Any) -> None:
@@ -99,8 +99,8 @@ def test_a_sum_of_whole_numbers_is_one_or_none() -> None:
     backend = ibis.duckdb.connect()
     backend.con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES ('a', 7), ('b', {2**63 - 1}), ('b', 1)) v(s, n)")
     summed = backend.table("t").group_by("s").aggregate(n=lambda t: t.n.sum())
-    found = readings(summed, (CodeText("s", None), Identifier("n", whole=True)))
-    assert sorted(found) == [("a", 7), ("b", None)]
+    actual = readings(summed, (CodeText("s", None), Identifier("n", whole=True)))
+    assert sorted(actual) == [("a", 7), ("b", None)]
 
 
 def test_an_ibis_table_that_mentions_public_ones() -> None:

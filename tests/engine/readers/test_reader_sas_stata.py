@@ -76,16 +76,16 @@ def test_labels_that_are_not_text_label_nothing(tmp_path: Path) -> None:
     pyreadstat.write_dta(frame, str(tmp_path / "x.dta"), variable_value_labels={"s": {1: "ok", 2: MARK}})
     raw = (tmp_path / "x.dta").read_bytes()
     (tmp_path / "x.dta").write_bytes(raw.replace(MARK.encode(), BAD["utf-8"]))
-    found = readings({"path": "x.dta", "labels": "text"}, uses("s"), tmp_path)
-    assert [row[1] for row in found] == ["ok", None, "3"]
+    actual = readings({"path": "x.dta", "labels": "text"}, uses("s"), tmp_path)
+    assert [row[1] for row in actual] == ["ok", None, "3"]
     assert [row[1] for row in readings("x.dta", uses("s"), tmp_path)] == ["1", "2", "3"]
 
 
 def test_a_number_without_a_label_is_written_as_its_code(tmp_path: Path) -> None:
     frame = pd.DataFrame({"s": [1.0, 7.0, 2.5]})
     pyreadstat.write_dta(frame, str(tmp_path / "x.dta"), variable_value_labels={"s": {1: "ok"}})
-    found = readings({"path": "x.dta", "labels": "text"}, uses("s"), tmp_path)
-    assert [row[1] for row in found] == ["ok", "7", "2.5"]
+    actual = readings({"path": "x.dta", "labels": "text"}, uses("s"), tmp_path)
+    assert [row[1] for row in actual] == ["ok", "7", "2.5"]
 
 
 def test_long_strings_are_refused_by_their_type(tmp_path: Path) -> None:

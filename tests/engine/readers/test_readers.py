@@ -328,9 +328,9 @@ def test_check_counts_lines_that_end_inside_an_open_quote_apart(tmp_path: Path) 
             "domains": {"state": {"values": ["01", "10"], "undeclared": "other"}},
             "tables": [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "1"}]}  # fmt: skip
     release = discreet.release(spec)
-    found = release.check()
-    assert (found.records, found.unreadable, found.unclosed) == (3, 6, 4)
-    said = "\n".join(lines_of(found, release.spec))
+    actual = release.check()
+    assert (actual.records, actual.unreadable, actual.unclosed) == (3, 6, 4)
+    said = "\n".join(lines_of(actual, release.spec))
     assert "2 lines with broken quotes or another number of fields left out" in said
     assert "4 lines with an open quote at the end left out  <-- the file may have records over several lines" in said
 

@@ -44,26 +44,26 @@ BRIEF = {
 HOSTS = ("127.0.0.1", "127.0.0.2")  # two hosts: a speculated task goes to another one, a shuffle over the wire
 
 
-def add_worker(found: Cluster, host: str) -> int:
+def add_worker(actual: Cluster, host: str) -> int:
     """One more worker of one core; the number of its process, which leads a group."""
-    name = f"worker{len(found.processes)}"
-    script = Path(found.environment["SPARK_HOME"]) / "bin" / "spark-class"
-    with (found.folder / f"{name}.log").open("wb") as log:
+    name = f"worker{len(actual.processes)}"
+    script = Path(actual.environment["SPARK_HOME"]) / "bin" / "spark-class"
+    with (actual.folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(script), "org.apache.spark.deploy.worker.Worker", found.master, "--host", host, "--cores", "1",
-             "--memory", "1g", "--work-dir", str(found.folder / name), "--webui-port", "0"],
-            env={**found.environment, "SPARK_LOCAL_IP": host}, stdout=log, stderr=log, start_new_session=True,
+            [str(script), "org.apache.spark.deploy.worker.Worker", actual.master, "--host", host, "--cores", "1",
+             "--memory", "1g", "--work-dir", str(actual.folder / name), "--webui-port", "0"],
+            env={**actual.environment, "SPARK_LOCAL_IP": host}, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
-    found.processes.append(process)
+    actual.processes.append(process)
     return process.pid
 
 
 @contextmanager
 def two_hosts(folder: Path, *, encrypted: bool = True) -> Iterator[Cluster]:
-    with cluster(folder, workers=0, encrypted=encrypted) as found:
+    with cluster(folder, workers=0, encrypted=encrypted) as actual:
         for host in HOSTS:
-            add_worker(found, host)
-        yield found
+            add_worker(actual, host)
+        yield actual
 
 
 @pytest.fixture(scope="module")
@@ -73,18 +73,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(home: Path) -> Iterator[Cluster]:
-    with two_hosts(home / "spark") as found:
-        yield found
+    with two_hosts(home / "spark") as actual:
+        yield actual
 
 
 class Office:
     """An agency with a simulation ledger, always in the same place and with the same nonce: its releases differ in
     what happens to them alone. Drivers are processes of their own."""
 
-    def __init__(self, folder: Path, isolated: Path, found: Cluster | None) -> None:
+    def __init__(self, folder: Path, isolated: Path, actual: Cluster | None) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        self.folder, self.isolated, self.cluster = folder, isolated, found
+        self.folder, self.isolated, self.cluster = folder, isolated, actual
         self.agency = Agency.__new__(Agency)
         self.agency.folder, self.agency.ledger_path = folder, folder / "discreet-ledger.sqlite"
         self.agency.write(graduates())
@@ -116,11 +116,11 @@ class Office:
         path = self.folder / "release.yaml"
         path.write_text(yaml.safe_dump(spec))
         options = {"part": PART, "marks": str(self.marks), **options}
-        found = settings or (self.cluster.settings if self.cluster is not None else self.folder)
+        actual = settings or (self.cluster.settings if self.cluster is not None else self.folder)
         return subprocess.Popen(
             [sys.executable, str(DRIVER), verb, str(path), str(self.agency.ledger_path), str(self.out),
              json.dumps(options)],
-            env={**os.environ, "SPARK_CONF_DIR": str(found), "SPARK_LOCAL_IP": HOSTS[0]},
+            env={**os.environ, "SPARK_CONF_DIR": str(actual), "SPARK_LOCAL_IP": HOSTS[0]},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -144,8 +144,8 @@ class Office:
 
     def nothing_left(self) -> None:
         """No key: what the key store remembers of the ledger stays. And no workspace."""
-        for found in ("keys/*.key", "tmp/*"):
-            assert not list(self.isolated.glob(found)), found
+        for actual in ("keys/*.key", "tmp/*"):
+            assert not list(self.isolated.glob(actual)), actual
 
     def untouched(self) -> None:
         """Nothing is spent or left behind."""
@@ -226,11 +226,11 @@ class Search:
     """Which needles were found, and where."""
 
     def __init__(self, needles: list[bytes]) -> None:
-        self.needles, self.found, self.searched = needles, set[tuple[str, bytes]](), Counter[str]()
+        self.needles, self.actual, self.searched = needles, set[tuple[str, bytes]](), Counter[str]()
 
     def look(self, place: str, content: bytes) -> None:
         self.searched[place] += len(content)
-        self.found |= {(place, needle) for needle in self.needles if needle in content}
+        self.actual |= {(place, needle) for needle in self.needles if needle in content}
 
 
 class Disks(threading.Thread):
@@ -318,11 +318,11 @@ def secrets_of(office: Office) -> list[bytes]:
 def fixed_ports() -> dict[str, str]:
     """Settings for the ports through which drivers and executors talk."""
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for each in found:
+        actual = [stack.enter_context(socket.socket()) for _ in range(3)]
+        for each in actual:
             each.bind(("0.0.0.0", 0))
         names = ("spark.driver.port", "spark.driver.blockManager.port", "spark.blockManager.port")
-        return {name: str(each.getsockname()[1]) for name, each in zip(names, found, strict=True)}
+        return {name: str(each.getsockname()[1]) for name, each in zip(names, actual, strict=True)}
 
 
 PLAIN_JOB = """
@@ -360,8 +360,8 @@ def test_disks_and_wires_show_nothing(
     with Disks(disks, spark.folder, office.isolated / "tmp"), watched:
         done = office.drive("run", {**OPEN, **ports})
     assert done.returncode == 0, done.stderr
-    assert disks.found == {("spark-defaults.conf", cluster_secret)}
-    assert wire.found == set()
+    assert disks.actual == {("spark-defaults.conf", cluster_secret)}
+    assert wire.actual == set()
     assert all(wire.searched[port] > 10_000 for port in ports.values()), wire.searched  # all of them were used
     assert office.published() == duckdbs
 
@@ -378,7 +378,7 @@ def test_disks_and_wires_show_nothing(
                 check=True, capture_output=True,
             )  # fmt: skip
     for control in (disks, wire):
-        assert {needle for _, needle in control.found} >= {*SENTINELS, secrets[2]}
+        assert {needle for _, needle in control.actual} >= {*SENTINELS, secrets[2]}
 
 
 # --- tasks and executors --------------------------------------------------------------------------------------------
@@ -480,9 +480,9 @@ def test_rows_that_are_lost_are_read_again(office: Office, duckdbs: dict[str, by
 
 
 def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Path, duckdbs: dict[str, bytes]) -> None:
-    with two_hosts(tmp_path / "spark") as found:
-        office = Office(home / "agency", isolated, found)
-        workers = [process.pid for process in found.processes[1:]]
+    with two_hosts(tmp_path / "spark") as actual:
+        office = Office(home / "agency", isolated, actual)
+        workers = [process.pid for process in actual.processes[1:]]
         stopped = one_line(office.drive(at={"reserve": ["workers"]}, workers=workers, lost=5))
         assert "the cluster has had no executors for 5 seconds" in stopped
         assert "epsilon 2 is spent" in stopped
@@ -491,7 +491,7 @@ def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Pat
         assert not list(office.folder.glob(".discreet-*"))
         assert not list((isolated / "tmp").iterdir())
         for host in HOSTS:
-            add_worker(found, host)
+            add_worker(actual, host)
         again = office.drive("resume")
         assert again.returncode == 0, again.stderr
         assert office.published() == duckdbs
@@ -516,13 +516,13 @@ def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isol
         cluster(tmp_path / "plain", workers=1, memory="1g", encrypted=False) as plain,
         cluster(tmp_path / "encrypted", workers=1, memory="1g") as encrypted,
     ):
-        for found in (plain, encrypted):
-            own = isolated / found.folder.name
+        for actual in (plain, encrypted):
+            own = isolated / actual.folder.name
             own.mkdir()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("DISCREET_KEYS", str(own / "keys"))
                 patch.setenv("DISCREET_TMP", str(own / "tmp"))
-                office = Office(tmp_path / f"agency-{found.folder.name}", own, found)
+                office = Office(tmp_path / f"agency-{actual.folder.name}", own, actual)
                 running.append((office, office.start(settings=other)))
         for office, done in [(office, ended(process)) for office, process in running]:
             line = one_line(done)
@@ -534,12 +534,12 @@ def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isol
 
 
 def test_a_cluster_without_workers_or_with_too_small_ones(tmp_path: Path, isolated: Path) -> None:
-    with cluster(tmp_path / "spark", workers=0) as found:
-        office = Office(tmp_path / "agency", isolated, found)
+    with cluster(tmp_path / "spark", workers=0) as actual:
+        office = Office(tmp_path / "agency", isolated, actual)
         line = one_line(office.drive(patience=3))
         assert "the cluster has run no task within 3 seconds" in line
         assert "free workers that are large enough" in line
         office.untouched()
-        add_worker(found, HOSTS[0])
+        add_worker(actual, HOSTS[0])
         assert "has run no task" in one_line(office.drive("run", {"spark.executor.memory": "99g"}, patience=3))
         office.untouched()

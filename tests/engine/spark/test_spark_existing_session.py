@@ -142,7 +142,7 @@ def test_one_value_decides_about_no_other_in_a_frame(bureau: Bureau, spark: Spar
     """Its files are read by the settings of the session that opened them: there, too, "x is 0" must not be answered
     from statistics, to which -0.0 is less than 0. Forty records hung on one."""
     session, other = spark.session, spark.session.newSession()
-    found = []
+    actual = []
     for more in ([], [0.0]):
         path = bureau.folder / f"{len(more)}.parquet"
         values = [-0.0] * 40 + [5.0] * 3 + more
@@ -159,9 +159,9 @@ def test_one_value_decides_about_no_other_in_a_frame(bureau: Bureau, spark: Spar
         before = [state(used)["settings"] for used in (session, other)]
         files = bureau.published(VALUES, frame.sparkSession, frame=frame)
         assert [state(used)["settings"] for used in (session, other)] == before
-        found.append([line.split(",") for line in files["t.simulation.csv"].decode().splitlines()[1:]])
+        actual.append([line.split(",") for line in files["t.simulation.csv"].decode().splitlines()[1:]])
     session.catalog.dropGlobalTempView("values_of_another")
-    (a, b), (more_a, more_b) = found
+    (a, b), (more_a, more_b) = actual
     assert a == more_a
     assert int(more_b[1]) - int(b[1]) == 1
 

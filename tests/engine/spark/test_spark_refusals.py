@@ -81,20 +81,20 @@ def one_line(text: str) -> str:
 def left_running(isolated: Path, seconds: float = 10.0) -> list[str]:
     """Processes that a run of this test started and that do not end: Java's, or the workers' Python."""
     mark, end = f"DISCREET_TMP={isolated / 'tmp'}".encode(), time.monotonic() + seconds
-    while (found := _started_with(mark)) and time.monotonic() < end:
+    while (actual := _started_with(mark)) and time.monotonic() < end:
         time.sleep(0.1)
-    return found
+    return actual
 
 
 def _started_with(mark: bytes) -> list[str]:
-    found = []
+    actual = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                actual.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -110,9 +110,9 @@ def listening() -> Iterator[str]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as actual:
+        actual.bind(("127.0.0.1", 0))
+        return int(actual.getsockname()[1])
 
 
 # --- Java -----------------------------------------------------------------------------------------------------------

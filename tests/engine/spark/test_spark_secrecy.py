@@ -72,7 +72,7 @@ def contents(place: Path) -> Iterator[tuple[str, bytes]]:
         yield path.name, path.read_bytes()
 
 
-def found(folder: Path, place: Path) -> set[str]:
+def actual(folder: Path, place: Path) -> set[str]:
     """Which secrets and which records can be read in a file or in the files of a folder."""
     needles = {
         f"{name}, {form}": needle
@@ -87,7 +87,7 @@ def test_nothing_to_see(watched: Path, place: str) -> None:
     looked_at, sign = list(contents(watched / "evidence" / place)), PLACES[place]
     assert looked_at
     assert sign is None or any(sign in content for _, content in looked_at)
-    assert found(watched, watched / "evidence" / place) == set()
+    assert actual(watched, watched / "evidence" / place) == set()
 
 
 def test_disks_were_used(watched: Path) -> None:
@@ -103,15 +103,15 @@ def test_every_secret_is_looked_for(watched: Path) -> None:
 
 def test_the_search_would_find(watched: Path) -> None:
     """Where disks are not encrypted, both the broadcast key and the shuffled records are there to be read."""
-    assert {"key, raw", "person", "code"} <= found(watched, watched / "control" / "copies")
+    assert {"key, raw", "person", "code"} <= actual(watched, watched / "control" / "copies")
     # A secret that is handed over as plain bytes would show in a closure, and a record in any text.
     key = bytes.fromhex(json.loads((watched / "needles.json").read_text())["key"])
     (watched / "closure").write_bytes(
         cloudpickle.dumps(KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), key, ("", "")))
     )
-    assert found(watched, watched / "closure") == {"key, raw"}
+    assert actual(watched, watched / "closure") == {"key, raw"}
     (watched / "text").write_text(f"failed on {SECRET_PERSON} with {key!r} and {key.hex()}")
-    assert found(watched, watched / "text") == {"person", "key, repr", "key, hex"}
+    assert actual(watched, watched / "text") == {"person", "key, repr", "key, hex"}
 
 
 def test_a_session_without_encryption_is_refused(watched: Path) -> None:

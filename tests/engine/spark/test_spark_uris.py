@@ -212,8 +212,8 @@ def test_settings_of_a_session_stop_no_release(bureau: Bureau, spark: Spark) -> 
     assert bureau.published({**counted(as_uri(spark, path), ["a"]), "unit": person}, spark.session) == expected
     frame = {**counted("", ["a"]), "unit": person, "source": {"f": {"path": ""}}}
     read = spark.session.read.parquet(str(path))
-    found = bureau.published(frame, spark.session, frame=read)
-    assert found["t.simulation.csv"] == expected["t.simulation.csv"]
+    actual = bureau.published(frame, spark.session, frame=read)
+    assert actual["t.simulation.csv"] == expected["t.simulation.csv"]
 
 
 def test_bytes_are_no_text_whatever_the_settings(bureau: Bureau, spark: Spark, turned: None) -> None:

@@ -81,11 +81,11 @@ def cells_of(level: str) -> list[tuple[str, ...]]:
 
 def children() -> dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]]:
     """The base cells of each cell of a level."""
-    found: dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]] = {level: defaultdict(set) for level in LEVELS}
+    actual: dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]] = {level: defaultdict(set) for level in LEVELS}
     for p, cohort, years in itertools.product(programmes(), COHORTS, YEARS):
         for level, coded in CODES.items():
-            found[level][coded(p, cohort, years)].add(CODES["earnings"](p, cohort, years))
-    return found
+            actual[level][coded(p, cohort, years)].add(CODES["earnings"](p, cohort, years))
+    return actual
 
 
 def rows_of(published: pa.Table) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -292,9 +292,9 @@ def test_the_files_pass_check_layout(files: Files, tmp_path: Path) -> None:
     for kind in ("csv", "parquet"):
         path = tmp_path / f"pseoe_all.{kind}"
         path.write_bytes(files[f"pseoe_all.simulation.{kind}"])
-        found = CliRunner().invoke(app, ["check-layout", str(path)])
-        assert found.exit_code == 0, found.output
-        assert "follows the layout" in found.output
+        actual = CliRunner().invoke(app, ["check-layout", str(path)])
+        assert actual.exit_code == 0, actual.output
+        assert "follows the layout" in actual.output
     path = tmp_path / "broken.csv"
     path.write_bytes(files["pseoe_all.simulation.csv"].replace(b"00100100", b"100100"))
     assert CliRunner().invoke(app, ["check-layout", str(path)]).exit_code == 1
@@ -562,11 +562,11 @@ def test_neighbours_under_the_same_key_differ_by_the_person_alone(
 
 def test_output_does_not_reveal_which_programmes_occur(tmp_path: Path) -> None:
     """Two sources that have no programme in common: the same files, rows, codes and descriptions."""
-    found = []
+    actual = []
     for i, only in enumerate(([LARGE], [SMALL, EMPTY])):
         office = Registrar(tmp_path / f"office{i}", graduates(60, only=only))
-        found.append(office.published(spec(USUAL)))
-    one, two = found
+        actual.append(office.published(spec(USUAL)))
+    one, two = actual
     assert one.keys() == two.keys()
     words = [n for n in one if n.startswith(("label_", "version_", "codebook"))]
     assert len(words) == 2 + 1 + 10
@@ -575,9 +575,9 @@ def test_output_does_not_reveal_which_programmes_occur(tmp_path: Path) -> None:
         assert list(rows_of(read(one, level))) == list(rows_of(read(two, level)))
         assert read(one, level).schema == read(two, level).schema
         assert one[f"{level}.simulation.csv"] != two[f"{level}.simulation.csv"]
-    ids = [[[row[c] for c in schema.IDENTIFIERS] for row in lehd_rows(files)] for files in found]
+    ids = [[[row[c] for c in schema.IDENTIFIERS] for row in lehd_rows(files)] for files in actual]
     assert ids[0] == ids[1]
-    manifests = [json.loads(files["manifest.json"]) for files in found]
+    manifests = [json.loads(files["manifest.json"]) for files in actual]
     for manifest in manifests:
         manifest["files"] = sorted(manifest["files"])
         del manifest["digest"]  # of the files' digests, among others
@@ -659,9 +659,9 @@ def test_crashed_while_protecting_then_resumed(tmp_path: Path, step: int) -> Non
         opened.run(out, simulation="suite", observe=crash_after(step))
     assert not out.exists()
     opened.resume()
-    found = Registrar.files(out)
-    assert found == expected
-    assert not [name for name in found if "measured" in name]
+    actual = Registrar.files(out)
+    assert actual == expected
+    assert not [name for name in actual if "measured" in name]
     assert {path.name for path in tmp_path.iterdir()} == {"office", "out"}  # nothing is left beside it
     balance = opened.ledger.verify().balance("records", opened.ledger.clock().date())
     assert balance.epsilon == Fraction(9, 2)
@@ -740,9 +740,9 @@ def test_protected_values_carry_the_guarantee_of_their_measurements(
 
     for package in (discreet.methods, discreet.methods.earnings, discreet.publish.lehd):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            found = importlib.import_module(module.name)
-            if hasattr(found, "write_table"):
-                monkeypatch.setattr(found, "write_table", watch)
+            actual = importlib.import_module(module.name)
+            if hasattr(actual, "write_table"):
+                monkeypatch.setattr(actual, "write_table", watch)
     Registrar(tmp_path / "office", graduates(40)).published(spec(USUAL))
     for level, epsilon in (("earnings", 3), ("families", 3), ("schools", Fraction(3, 2)), ("states", 3)):
         assert seen[level] == {epsilon}

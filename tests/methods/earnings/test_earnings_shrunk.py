@@ -100,14 +100,14 @@ def borrowed(office: Registrar, out: Path, declared: dict[str, Any]) -> list[lis
 def test_families_are_those_declared(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(3))
     level = {"name": "schools", "by": ["school", "years_after"]}
-    found = borrowed(office, tmp_path / "out", spec(table(levels=[level], **SHRUNK)))
+    actual = borrowed(office, tmp_path / "out", spec(table(levels=[level], **SHRUNK)))
     years = np.arange(3)
     schools = np.array([0, 0, 0, 1, 2, 3])  # of the six programmes, in the order of the list
     cells = [(s, y) for s in schools for _ in range(2) for y in years]
-    assert found[0][0].tolist() == [y for _, y in cells]
-    assert found[0][1].tolist() == [s * 3 + y for s, y in cells]
-    assert found[1][0].tolist() == [*years] * 4
-    assert found[1][1].tolist() == list(range(12))  # a school is a family of its own
+    assert actual[0][0].tolist() == [y for _, y in cells]
+    assert actual[0][1].tolist() == [s * 3 + y for s, y in cells]
+    assert actual[1][0].tolist() == [*years] * 4
+    assert actual[1][1].tolist() == list(range(12))  # a school is a family of its own
 
 
 def test_a_wider_family_is_that_of_the_narrower_one(tmp_path: Path) -> None:

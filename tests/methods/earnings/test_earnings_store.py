@@ -64,9 +64,9 @@ def without_ledger(files: dict[str, bytes]) -> dict[str, Any]:
 def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, shelf: Shelf) -> None:
     expected = office.published(DECLARED)
     office.open(DECLARED).run(shelf.uri, simulation="suite")
-    found = shelf.objects()
-    assert not [name for name in found if "measured" in name]
-    assert without_ledger(found) == without_ledger(expected)
+    actual = shelf.objects()
+    assert not [name for name in actual if "measured" in name]
+    assert without_ledger(actual) == without_ledger(expected)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
@@ -82,9 +82,9 @@ def test_crashed_and_resumed(office: Registrar, shelf: Shelf, step: int) -> None
     assert "manifest.json" not in shelf.objects()
     assert [name for name in shelf.objects() if "measured" in name]
     opened.resume()
-    found = shelf.objects()
-    assert not [name for name in found if "measured" in name]
-    assert without_ledger(found) == without_ledger(expected)
+    actual = shelf.objects()
+    assert not [name for name in actual if "measured" in name]
+    assert without_ledger(actual) == without_ledger(expected)
 
 
 def test_measurements_that_others_changed_are_refused(office: Registrar, shelf: Shelf) -> None:

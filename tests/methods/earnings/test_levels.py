@@ -24,8 +24,8 @@ def places(tmp_path: Path) -> dict[str, Attribute]:
     """Six blocks in three tracts in two counties; two years."""
     path = tmp_path / "geo.csv"
     path.write_text(GEOGRAPHY)
-    found = from_hierarchy(path, ["block", "tract", "county"], "block", None, "", "geo")
-    return {a.name: a for a in (*found, Attribute.flat("year", ["1", "5"], None, "year", None, ""))}
+    actual = from_hierarchy(path, ["block", "tract", "county"], "block", None, "", "geo")
+    return {a.name: a for a in (*actual, Attribute.flat("year", ["1", "5"], None, "year", None, ""))}
 
 
 def resolved(places: dict[str, Attribute], *more: dict[str, Any], records: int = 1, **base: Any) -> list[AnyLevel]:
@@ -42,21 +42,21 @@ def level(name: str, *by: str, **said: Any) -> dict[str, Any]:
 
 
 def test_the_table_itself_is_measured_and_comes_first(places: dict[str, Attribute]) -> None:
-    found = resolved(places, level("tracts", "tract"), level("years", "year", epsilon="2"))
-    assert [one.name for one in found] == ["blocks", "tracts", "years"]
-    assert [type(one) for one in found] == [MeasuredLevel, DerivedLevel, MeasuredLevel]
-    assert found[0].summands.tolist() == [1] * 12
-    assert found[2].distribution.rate == 2
+    actual = resolved(places, level("tracts", "tract"), level("years", "year", epsilon="2"))
+    assert [one.name for one in actual] == ["blocks", "tracts", "years"]
+    assert [type(one) for one in actual] == [MeasuredLevel, DerivedLevel, MeasuredLevel]
+    assert actual[0].summands.tolist() == [1] * 12
+    assert actual[2].distribution.rate == 2
 
 
 def test_the_rate_is_epsilon_over_max_records(places: dict[str, Attribute]) -> None:
-    found = resolved(places, level("years", "year", epsilon="2"), level("tracts", "tract"), records=5)
-    assert [one.distribution for one in found] == [DiscreteLaplace(Fraction(n, 5)) for n in (1, 2, 1)]
+    actual = resolved(places, level("years", "year", epsilon="2"), level("tracts", "tract"), records=5)
+    assert [one.distribution for one in actual] == [DiscreteLaplace(Fraction(n, 5)) for n in (1, 2, 1)]
 
 
 def test_summands_are_the_cells_that_are_added(places: dict[str, Attribute]) -> None:
-    found = resolved(places, level("tracts", "tract"), level("both", "year", "county"), level("all"))
-    assert {one.name: one.summands.tolist() for one in found[1:]} == {
+    actual = resolved(places, level("tracts", "tract"), level("both", "year", "county"), level("all"))
+    assert {one.name: one.summands.tolist() for one in actual[1:]} == {
         "tracts": [6, 2, 4],  # three blocks times two years, …
         "both": [4, 2, 4, 2],
         "all": [12],
@@ -75,14 +75,14 @@ def test_summands_are_the_cells_that_are_added(places: dict[str, Attribute]) -> 
 def test_the_source_with_the_least_noise_is_taken(places: dict[str, Attribute], epsilon: str, source: str) -> None:
     tracts, counties = level("tracts", "tract", "year", epsilon=epsilon), level("counties", "county")
     for order in ((tracts, counties), (counties, tracts)):  # whichever is declared first
-        found = {one.name: one for one in resolved(places, *order)}
-        taken = found["counties"]
+        actual = {one.name: one for one in resolved(places, *order)}
+        taken = actual["counties"]
         assert isinstance(taken, DerivedLevel)
         assert taken.source.name == source
-        sums = {name: best_sum(taken.shape, [one]) for name, one in found.items() if isinstance(one, MeasuredLevel)}
+        sums = {name: best_sum(taken.shape, [one]) for name, one in actual.items() if isinstance(one, MeasuredLevel)}
         noise = {name: float(np.mean(one.summands)) * one.distribution.variance() for name, one in sums.items() if one}
         assert noise[source] == min(noise.values())
-        assert taken.distribution == found[source].distribution
+        assert taken.distribution == actual[source].distribution
 
 
 def test_sum_of_is_obeyed(places: dict[str, Attribute]) -> None:
@@ -96,23 +96,23 @@ def test_sum_of_is_obeyed(places: dict[str, Attribute]) -> None:
 
 def test_a_sum_goes_to_measured_levels_alone(places: dict[str, Attribute]) -> None:
     """A derived level is no source: counties add up blocks, not the tracts that add up blocks."""
-    found = resolved(places, level("tracts", "tract", "year"), level("counties", "county"))
-    assert [one.source.name for one in found[1:] if isinstance(one, DerivedLevel)] == ["blocks", "blocks"]
+    actual = resolved(places, level("tracts", "tract", "year"), level("counties", "county"))
+    assert [one.source.name for one in actual[1:] if isinstance(one, DerivedLevel)] == ["blocks", "blocks"]
 
 
 def test_a_level_may_add_up_a_measured_one_that_is_not_the_table(places: dict[str, Attribute]) -> None:
     """The table has no year, so only the other measured level can be added up."""
     base = {"by": ["block"]}
-    found = resolved(places, level("x", "tract", "year", epsilon="1"), level("y", "county", "year"), **base)
-    assert isinstance(found[2], DerivedLevel)
-    assert found[2].source.name == "x"
+    actual = resolved(places, level("x", "tract", "year", epsilon="1"), level("y", "county", "year"), **base)
+    assert isinstance(actual[2], DerivedLevel)
+    assert actual[2].source.name == "x"
     with pytest.raises(DomainError, match="not consist of whole cells of 'blocks'"):
         resolved(places, level("y", "county", "year", sum_of="blocks"), **base)
 
 
 def test_withheld_codes_stay_with_their_level(places: dict[str, Attribute]) -> None:
-    found = resolved(places, level("tracts", "tract", suppress_codes={"tract": ["1"]}), suppress_codes={"year": ["5"]})
-    assert [one.shape.suppress_codes for one in found] == [{"year": ["5"]}, {"tract": ["1"]}]
+    actual = resolved(places, level("tracts", "tract", suppress_codes={"tract": ["1"]}), suppress_codes={"year": ["5"]})
+    assert [one.shape.suppress_codes for one in actual] == [{"year": ["5"]}, {"tract": ["1"]}]
 
 
 def test_nothing_to_add_up(places: dict[str, Attribute]) -> None:

@@ -46,8 +46,8 @@ class World:
             noisy = self.protected(epsilon, seed)
             kept = chosen & (noisy.sum(axis=1) >= 30) & (self.size < 200)
             ours = estimate(noisy, self.families if families is None else families, epsilon, PSEO, QUARTILES)
-            for i, found in enumerate((ours, percentiles(noisy, PSEO, QUARTILES))):
-                errors[i] += np.abs(found - self.truth)[kept].mean(axis=0)
+            for i, actual in enumerate((ours, percentiles(noisy, PSEO, QUARTILES))):
+                errors[i] += np.abs(actual - self.truth)[kept].mean(axis=0)
         return errors[0] / errors[1]
 
 
@@ -111,10 +111,10 @@ def test_a_bin_below_nothing_becomes_small_and_a_lump_stays() -> None:
     counts = np.tile(np.array([20, 20, 15, 10, 1], np.int64), (200, 1))
     counts[0, 4] = -2
     counts[1] = [5, 5, 60, 5, 5]
-    found = smooth(counts, [], 1.0)
-    assert 0 < found[0, 4] < 1
-    assert found[1, 2] > 50
-    assert np.abs(found[2:] - counts[2:]).max() < 0.5
+    actual = smooth(counts, [], 1.0)
+    assert 0 < actual[0, 4] < 1
+    assert actual[1, 2] > 50
+    assert np.abs(actual[2:] - counts[2:]).max() < 0.5
 
 
 def test_sums_of_several_draws_are_trusted_less() -> None:
@@ -128,12 +128,12 @@ def test_sums_of_several_draws_are_trusted_less() -> None:
 @given(tables, st.sampled_from([0.01, 0.3, 1.0, 3.0, 40.0, 800.0]))
 def test_ordered_finite_within_the_borders(counts: NDArray[np.int64], rate: float) -> None:
     family = np.arange(len(counts)) % 3
-    found = estimate(counts, [family % 1, family], rate, FIVE, QUARTILES)
+    actual = estimate(counts, [family % 1, family], rate, FIVE, QUARTILES)
     some = counts.sum(axis=1) > 0
-    assert np.isnan(found[~some]).all()
-    assert np.isfinite(found[some]).all()
-    assert (np.diff(found[some], axis=1) >= 0).all()
-    assert ((found[some] >= 0) & (found[some] <= 200)).all()
+    assert np.isnan(actual[~some]).all()
+    assert np.isfinite(actual[some]).all()
+    assert (np.diff(actual[some], axis=1) >= 0).all()
+    assert ((actual[some] >= 0) & (actual[some] <= 200)).all()
 
 
 @distributions

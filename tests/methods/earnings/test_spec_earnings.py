@@ -32,9 +32,9 @@ def declare(tmp_path: Path) -> Callable[..., EarningsMethod]:
         path = tmp_path / "release.yaml"
         data = json.dumps({"release": "r", "asset": "a", **spec(*tables, **changes)})
         path.write_text(yaml.safe_dump(json.loads(data)))  # every value written out
-        found = methods(load(path))[0]
-        assert isinstance(found, EarningsMethod)
-        return found
+        actual = methods(load(path))[0]
+        assert isinstance(actual, EarningsMethod)
+        return actual
 
     return declare
 
@@ -57,13 +57,13 @@ def refusal(kind: type[DiscreetError], said: Callable[[], object]) -> DiscreetEr
 
 
 def test_defaults(declare: Declare) -> None:
-    found = declare(table(bins=...)).spec
-    assert found.percentiles == [25, 50, 75]
-    assert found.suppress_below == 30
-    assert found.estimator == "pseo"
-    assert found.bins.to_bins() is PSEO
-    assert found.layout is None
-    assert found.levels == []
+    actual = declare(table(bins=...)).spec
+    assert actual.percentiles == [25, 50, 75]
+    assert actual.suppress_below == 30
+    assert actual.estimator == "pseo"
+    assert actual.bins.to_bins() is PSEO
+    assert actual.layout is None
+    assert actual.levels == []
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_the_ways_to_declare_bins(declare: Declare, bins: Any, expected: Bins) -
 
 
 def test_lognormal_bins(declare: Declare) -> None:
-    found = declare(table(bins={"lognormal": {"mean": "11.003", "deviation": "0.753", "floor": 10_000}})).bins
-    assert found.count == 21
-    assert found.edges[0] == 10_000
+    actual = declare(table(bins={"lognormal": {"mean": "11.003", "deviation": "0.753", "floor": 10_000}})).bins
+    assert actual.count == 21
+    assert actual.edges[0] == 10_000
 
 
 def test_percentiles_with_a_decimal_name_their_columns(declare: Declare) -> None:
-    found = declare(table(percentiles=["12.5", 50, "99.9"]))
-    assert found.points == (Fraction(1, 8), Fraction(1, 2), Fraction(999, 1000))
-    names = [c.name for c in found.columns(found.levels[0])]
+    actual = declare(table(percentiles=["12.5", 50, "99.9"]))
+    assert actual.points == (Fraction(1, 8), Fraction(1, 2), Fraction(999, 1000))
+    names = [c.name for c in actual.columns(actual.levels[0])]
     assert [n for n in names if n.startswith("p")] == [
         f"{p}{end}" for p in ("p12_5", "p50", "p99_9") for end in ("", "_low90", "_high90", "_width")
     ]
@@ -109,8 +109,8 @@ def test_a_declaration_survives_being_written_down(declare: Declare) -> None:
         layout={"kind": "lehd", "area": "co", "area_code": "08"},
         reference={"mean": "10", "graduates": 7},
     )
-    found = Earnings.model_validate(full)
-    assert Earnings.model_validate(found.model_dump(mode="json")) == found
+    actual = Earnings.model_validate(full)
+    assert Earnings.model_validate(actual.model_dump(mode="json")) == actual
 
 
 # --- refused while the file is read ---------------------------------------------------------------------------------
@@ -219,44 +219,44 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("case", NOT_READ)
 def test_refused_while_the_file_is_read(declare: Declare, case: str) -> None:
     changes, where, says = NOT_READ[case]
-    found = refusal(SpecError, lambda: declare(table(**changes)))
-    assert where in found.where
-    assert says in str(found)
+    actual = refusal(SpecError, lambda: declare(table(**changes)))
+    assert where in actual.where
+    assert says in str(actual)
 
 
 def test_names_are_not_those_of_other_tables(declare: Declare) -> None:
     counts = {"name": "families", "method": "counts", "by": ["family"], "epsilon": "1"}
-    found = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), counts))
-    assert "two tables are called 'families'" in found.what
-    found = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), table(name="families")))
-    assert "two tables are called 'families'" in found.what
-    found = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), table(name="b", levels=[FAMILY])))
-    assert "two tables are called 'families'" in found.what
+    actual = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), counts))
+    assert "two tables are called 'families'" in actual.what
+    actual = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), table(name="families")))
+    assert "two tables are called 'families'" in actual.what
+    actual = refusal(SpecError, lambda: declare(table(levels=[FAMILY]), table(name="b", levels=[FAMILY])))
+    assert "two tables are called 'families'" in actual.what
 
 
 def test_levels_are_by_declared_attributes(declare: Declare) -> None:
-    found = refusal(SpecError, lambda: declare(table(levels=[{"name": "f", "by": ["famly"]}])))
-    assert "did you mean 'family'?" in found.what
-    assert found.where == "tables.earnings.levels.f.by[0]"
-    assert found.do
+    actual = refusal(SpecError, lambda: declare(table(levels=[{"name": "f", "by": ["famly"]}])))
+    assert "did you mean 'family'?" in actual.what
+    assert actual.where == "tables.earnings.levels.f.by[0]"
+    assert actual.do
 
 
 # --- refused with the domains at hand -------------------------------------------------------------------------------
 
 
 def test_the_column_that_is_withheld_is_published(declare: Declare) -> None:
-    found = refusal(SpecError, lambda: declare(table(suppress_codes={"cip2": ["01"]})))
-    assert found.what == "suppresses codes of 'cip2', which it does not publish"
-    assert found.where == "table earnings"
-    assert found.do == "name one of institution, degree_level, cip4, grad_cohort, years_after"
-    found = refusal(SpecError, lambda: declare(table(levels=[{**FAMILY, "suppress_codes": {"cip4": ["01.01"]}}])))
-    assert found.where == "level families"
+    actual = refusal(SpecError, lambda: declare(table(suppress_codes={"cip2": ["01"]})))
+    assert actual.what == "suppresses codes of 'cip2', which it does not publish"
+    assert actual.where == "table earnings"
+    assert actual.do == "name one of institution, degree_level, cip4, grad_cohort, years_after"
+    actual = refusal(SpecError, lambda: declare(table(levels=[{**FAMILY, "suppress_codes": {"cip4": ["01.01"]}}])))
+    assert actual.where == "level families"
 
 
 def test_the_code_that_is_withheld_is_a_category(declare: Declare) -> None:
-    found = refusal(SpecError, lambda: declare(table(suppress_codes={"degree_level": ["05", "07"]})))
-    assert found.what == "suppresses degree_level '07', which is no declared category"
-    assert found.where == "table earnings"
+    actual = refusal(SpecError, lambda: declare(table(suppress_codes={"degree_level": ["05", "07"]})))
+    assert actual.what == "suppresses degree_level '07', which is no declared category"
+    assert actual.where == "table earnings"
 
 
 def test_a_refused_code_comes_with_advice(declare: Declare) -> None:
@@ -274,17 +274,17 @@ def test_a_refused_code_comes_with_advice(declare: Declare) -> None:
 )
 def test_a_level_that_is_no_sum_needs_an_epsilon(declare: Declare, level: dict[str, Any], source: str) -> None:
     domains = {**DOMAINS, "region": {"values": ["n", "s"]}}
-    found = refusal(DomainError, lambda: declare(table(levels=[{"name": "x", **level}]), domains=domains))
-    assert found.what == f"does not consist of whole cells of {source}"
-    assert found.where == "tables.earnings.levels.x"
-    assert "give it an `epsilon`" in found.do
+    actual = refusal(DomainError, lambda: declare(table(levels=[{"name": "x", **level}]), domains=domains))
+    assert actual.what == f"does not consist of whole cells of {source}"
+    assert actual.where == "tables.earnings.levels.x"
+    assert "give it an `epsilon`" in actual.do
     declare(table(levels=[{"name": "x", "by": level["by"], "epsilon": "1"}]), domains=domains)
 
 
 def test_a_level_that_is_no_sum_of_any_names_all_that_were_tried(declare: Declare) -> None:
     levels = [{"name": "s", "by": ["school"], "epsilon": "1"}, {"name": "x", "by": ["programme"]}]
-    found = refusal(DomainError, lambda: declare(table(levels=levels)))
-    assert found.what == "does not consist of whole cells of 'earnings' or 's'"
+    actual = refusal(DomainError, lambda: declare(table(levels=levels)))
+    assert actual.what == "does not consist of whole cells of 'earnings' or 's'"
 
 
 @pytest.mark.parametrize("sum_of", ["families", "x"])
@@ -296,10 +296,10 @@ def test_a_sum_is_of_a_measured_level(declare: Declare, sum_of: str) -> None:
 
 def test_geometric_noise_does_not_protect_the_size_of_an_establishment(declare: Declare) -> None:
     unit = {"establishment": "e", "alpha": "0.1", "adversary": "weak"}
-    found = refusal(GuaranteeError, lambda: declare(unit=unit))
-    assert "not the size of an establishment" in found.what
-    assert found.where == "table earnings"
-    assert "whole: true" in found.do
+    actual = refusal(GuaranteeError, lambda: declare(unit=unit))
+    assert "not the size of an establishment" in actual.what
+    assert actual.where == "table earnings"
+    assert "whole: true" in actual.do
     whole = declare(unit={"establishment": "e", "whole": True, "max_records": 50})
     assert whole.levels[0].distribution.rate == Fraction(3, 50)
 
@@ -309,14 +309,14 @@ def test_geometric_noise_does_not_protect_the_size_of_an_establishment(declare: 
 )
 def test_an_attribute_may_not_take_a_published_column_name(declare: Declare, column: str) -> None:
     domains = {**DOMAINS, column: {"values": ["1"], "column": "x"}}
-    found = refusal(DomainError, lambda: declare(table(by=[column]), domains=domains))
-    assert found.what == f"a published column is called {column!r} already"
-    assert found.where == "table earnings"
-    assert "column:" in found.do
-    found = refusal(
+    actual = refusal(DomainError, lambda: declare(table(by=[column]), domains=domains))
+    assert actual.what == f"a published column is called {column!r} already"
+    assert actual.where == "table earnings"
+    assert "column:" in actual.do
+    actual = refusal(
         DomainError, lambda: declare(table(levels=[{"name": "x", "by": [column], "epsilon": "1"}]), domains=domains)
     )
-    assert found.where == "level x"
+    assert actual.where == "level x"
 
 
 @pytest.mark.parametrize("epsilon", ["1e-20", "1e20"])
@@ -324,16 +324,16 @@ def test_an_attribute_may_not_take_a_published_column_name(declare: Declare, col
 def test_an_epsilon_that_no_noise_has_is_refused(declare: Declare, epsilon: str, where: str) -> None:
     level = {**FAMILY, "epsilon": epsilon}
     declared = table(epsilon=epsilon) if where == "table" else table(levels=[level])
-    found = refusal(ParameterError, lambda: declare(declared))
-    assert "epsilon / max_records" in found.what
-    assert found.where == "table earnings"
-    assert found.do
+    actual = refusal(ParameterError, lambda: declare(declared))
+    assert "epsilon / max_records" in actual.what
+    assert actual.where == "table earnings"
+    assert actual.do
 
 
 def test_levels_of_one_hierarchy_are_not_crossed(declare: Declare) -> None:
-    found = refusal(DomainError, lambda: declare(table(by=["family", "school"])))
-    assert "two levels of 'programme' would be crossed" in found.what
-    assert found.do
+    actual = refusal(DomainError, lambda: declare(table(by=["family", "school"])))
+    assert "two levels of 'programme' would be crossed" in actual.what
+    assert actual.do
 
 
 # --- LEHD's layout --------------------------------------------------------------------------------------------------
@@ -353,9 +353,9 @@ def test_the_layout_has_a_place_for_each_level(declare: Declare) -> None:
         {"name": "schools", "by": ["school", "years_after"]},
         {"name": "states", "by": ["state4", "grad_cohort", "years_after"]},
     ]
-    found = declare(lehd(levels=levels)).pseoe
-    assert found is not None
-    assert {level.name: level.agg.number for level in found.levels} == {
+    actual = declare(lehd(levels=levels)).pseoe
+    assert actual is not None
+    assert {level.name: level.agg.number for level in actual.levels} == {
         **{"earnings": 48, "families": 46},
         **{"schools": 38, "states": 36},
     }
@@ -363,18 +363,18 @@ def test_the_layout_has_a_place_for_each_level(declare: Declare) -> None:
 
 @pytest.mark.parametrize("missing", [25, 50, 75])
 def test_the_layout_needs_the_quartiles(declare: Declare, missing: int) -> None:
-    found = refusal(SpecError, lambda: declare(lehd(percentiles=[p for p in (10, 25, 50, 75) if p != missing])))
-    assert found.what == f"the layout lehd needs percentile {missing}"
-    assert found.where == "table earnings"
-    assert found.do == "add it to `percentiles`"
+    actual = refusal(SpecError, lambda: declare(lehd(percentiles=[p for p in (10, 25, 50, 75) if p != missing])))
+    assert actual.what == f"the layout lehd needs percentile {missing}"
+    assert actual.where == "table earnings"
+    assert actual.do == "add it to `percentiles`"
 
 
 def test_a_column_without_a_place_is_refused(declare: Declare) -> None:
     more = domains(sex={"values": ["1", "2"]})
-    found = refusal(SpecError, lambda: declare(lehd(by=["programme4", "sex", "years_after"]), domains=more))
-    assert found.what == "column 'sex' has no place in the layout"
-    assert found.where == "level earnings, layout lehd"
-    assert "institution, state, degree_level, cip4, cip2, grad_cohort, years_after" in found.do
+    actual = refusal(SpecError, lambda: declare(lehd(by=["programme4", "sex", "years_after"]), domains=more))
+    assert actual.what == "column 'sex' has no place in the layout"
+    assert actual.where == "level earnings, layout lehd"
+    assert "institution, state, degree_level, cip4, cip2, grad_cohort, years_after" in actual.do
 
 
 def test_columns_of_other_names_are_pointed_to(declare: Declare) -> None:
@@ -395,27 +395,27 @@ def test_columns_of_other_names_are_pointed_to(declare: Declare) -> None:
 )
 def test_what_is_there_twice_or_not_at_all(declare: Declare, columns: list[str], says: str) -> None:
     programme = {**DOMAINS["programme"], "coarser": {"p": columns}}
-    found = refusal(SpecError, lambda: declare(lehd(by=["p", "years_after"]), domains=domains(programme=programme)))
-    assert found.what == says
-    assert found.where == "level earnings, layout lehd"
-    assert found.do
+    actual = refusal(SpecError, lambda: declare(lehd(by=["p", "years_after"]), domains=domains(programme=programme)))
+    assert actual.what == says
+    assert actual.where == "level earnings, layout lehd"
+    assert actual.do
 
 
 def test_years_are_needed_and_stand_alone(declare: Declare, tmp_path: Path) -> None:
-    found = refusal(SpecError, lambda: declare(lehd(by=["programme4", "grad_cohort"])))
-    assert found.what == "has no years_after"
+    actual = refusal(SpecError, lambda: declare(lehd(by=["programme4", "grad_cohort"])))
+    assert actual.what == "has no years_after"
     (tmp_path / "g.csv").write_text("institution,degree_level,years_after\n00100100,05,1\n")
     grouped = {"groups": "g.csv", "columns": ["institution", "degree_level", "years_after"], "provenance": "x"}
-    found = refusal(SpecError, lambda: declare(lehd(by=["g"]), domains=domains(g=grouped)))
-    assert found.what == "years_after is part of a group"
+    actual = refusal(SpecError, lambda: declare(lehd(by=["g"]), domains=domains(g=grouped)))
+    assert actual.what == "years_after is part of a group"
 
 
 @pytest.mark.parametrize("years", [["1", "2"], ["y1"], ["01"]])
 def test_years_that_the_layout_lacks(declare: Declare, years: list[str]) -> None:
-    found = refusal(DomainError, lambda: declare(lehd(), domains=domains(years_after={"values": years})))
+    actual = refusal(DomainError, lambda: declare(lehd(), domains=domains(years_after={"values": years})))
     strange = next(year for year in years if year != "1")
-    assert found.what == f"years_after has the category {strange!r}"
-    assert found.do == "the layout has years 1, 5 and 10"
+    assert actual.what == f"years_after has the category {strange!r}"
+    assert actual.do == "the layout has years 1, 5 and 10"
 
 
 def test_other_years_have_no_place(declare: Declare) -> None:
@@ -438,10 +438,10 @@ def test_codes_are_written_as_lehd_writes_them(
 ) -> None:
     (tmp_path / "wrong.csv").write_text(f"{PROGRAMMES.splitlines()[0]}\n{programmes}\n")
     programme = {**DOMAINS["programme"], "groups": "wrong.csv"}
-    found = refusal(DomainError, lambda: declare(lehd(), domains=domains(programme=programme)))
-    assert found.what == f"{code!r} is not a code of {identifier} in the layout"
-    assert found.where == "level earnings, layout lehd, domain programme4"
-    assert found.do
+    actual = refusal(DomainError, lambda: declare(lehd(), domains=domains(programme=programme)))
+    assert actual.what == f"{code!r} is not a code of {identifier} in the layout"
+    assert actual.where == "level earnings, layout lehd, domain programme4"
+    assert actual.do
 
 
 @pytest.mark.parametrize("cohort", ["13", "20130", "other"])
@@ -454,17 +454,17 @@ def test_cohorts_are_years(declare: Declare, cohort: str) -> None:
 
 def test_undeclared_codes_have_no_place(declare: Declare) -> None:
     more = domains(grad_cohort={"values": ["2010"], "undeclared": "other"})
-    found = refusal(DomainError, lambda: declare(lehd(), domains=more))
-    assert found.what == "'other' is not a code of grad_cohort in the layout"
-    assert "undeclared values dropped" in found.do
+    actual = refusal(DomainError, lambda: declare(lehd(), domains=more))
+    assert actual.what == "'other' is not a code of grad_cohort in the layout"
+    assert "undeclared values dropped" in actual.do
 
 
 def test_two_levels_are_not_the_same_level_of_the_layout(declare: Declare) -> None:
     again = {"name": "again", "by": ["years_after", "grad_cohort", "family"]}
-    found = refusal(SpecError, lambda: declare(lehd(levels=[FAMILY, again])))
-    assert found.what == "two levels are LEHD's aggregation level 46"
-    assert found.where == "table earnings"
-    assert found.do == "publish one of them"
+    actual = refusal(SpecError, lambda: declare(lehd(levels=[FAMILY, again])))
+    assert actual.what == "two levels are LEHD's aggregation level 46"
+    assert actual.where == "table earnings"
+    assert actual.do == "publish one of them"
 
 
 # --- what would be found out only after the budget is spent, or never ------------------------------------------------

@@ -36,9 +36,9 @@ def register(tmp_path: Path) -> Register:
 
 
 def method_of(register: Register, *unit: Any, **table: Any) -> EmployerMethod:
-    (found,) = methods(register.open(register.spec(*unit, **table)).spec)
-    assert isinstance(found, EmployerMethod)
-    return found
+    (actual,) = methods(register.open(register.spec(*unit, **table)).spec)
+    assert isinstance(actual, EmployerMethod)
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def method_of(register: Register, *unit: Any, **table: Any) -> EmployerMethod:
     ],
 )
 def test_declared_parameters_reach_the_mechanism(register: Register, unit: Any, table: Any, mechanism: Any) -> None:
-    found = method_of(register, unit, **table)
-    assert found.mechanism == mechanism
-    assert found.guarantee().epsilon == F(table.get("epsilon", 2))
-    assert found.guarantee().delta == (F("0.08") if table.get("mechanism") is SMOOTH else 0)
+    actual = method_of(register, unit, **table)
+    assert actual.mechanism == mechanism
+    assert actual.guarantee().epsilon == F(table.get("epsilon", 2))
+    assert actual.guarantee().delta == (F("0.08") if table.get("mechanism") is SMOOTH else 0)
 
 
 def test_truncation_keeps_twenty_jobs_and_noise_protects_as_many(register: Register) -> None:
@@ -82,10 +82,10 @@ def drawn(register: Register, unit: Any, **table: Any) -> tuple[pa.Table, Employ
     spec = register.spec(unit, **table)
     opened, out = register.open(spec), register.folder / f"out-{register._runs}"
     opened.run(out, simulation="suite")
-    found = method_of(register, unit, **table)
-    secret = bytes.fromhex(opened.spec.digest()), f"employer/{found.mechanism.name}"
+    actual = method_of(register, unit, **table)
+    secret = bytes.fromhex(opened.spec.digest()), f"employer/{actual.mechanism.name}"
     path = out / "jobs.simulation.parquet"
-    return pq.read_table(path), found, ReleaseKey.simulation("suite").stream("r", "jobs", *secret)
+    return pq.read_table(path), actual, ReleaseKey.simulation("suite").stream("r", "jobs", *secret)
 
 
 @pytest.mark.parametrize(("unit", "shared"), [(STRONG, 8), (WEAK, 1)], ids=["strong", "weak"])

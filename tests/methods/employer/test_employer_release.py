@@ -50,16 +50,16 @@ def truth(attributes: list[str], only: dict[str, str] | None = None, most: int =
             continue
         counts[tuple(known[a] for a in attributes)][row["workplace"]] += 1
     return {
-        "n": {cell: sum(found.values()) for cell, found in counts.items()},
-        "largest": {cell: max(found.values()) for cell, found in counts.items()},
+        "n": {cell: sum(actual.values()) for cell, actual in counts.items()},
+        "largest": {cell: max(actual.values()) for cell, actual in counts.items()},
         "size": dict(sizes),
     }
 
 
 def method_of(register: Register, spec: dict[str, Any]) -> EmployerMethod:
-    (found,) = methods(register.open(spec).spec)
-    assert isinstance(found, EmployerMethod)
-    return found
+    (actual,) = methods(register.open(spec).spec)
+    assert isinstance(actual, EmployerMethod)
+    return actual
 
 
 def expected(register: Register, spec: dict[str, Any], rows: list[tuple[int, int]]) -> np.ndarray:
@@ -90,9 +90,9 @@ MECHANISMS: list[Any] = [
 def test_establishment_marginal(register: Register, one_file: bool, mechanism: Any) -> None:
     spec = register.spec(mechanism=mechanism, one_file=one_file)
     table, manifest = run(register, spec)
-    cells, found = list(product(PLACES, SECTORS)), truth(["place", "sector"])
+    cells, actual = list(product(PLACES, SECTORS)), truth(["place", "sector"])
     assert list(zip(table["place"].to_pylist(), table["sector"].to_pylist(), strict=True)) == cells
-    rows = [(found["n"].get(cell, 0), found["largest"].get(cell, 0)) for cell in cells]
+    rows = [(actual["n"].get(cell, 0), actual["largest"].get(cell, 0)) for cell in cells]
     assert sum(n for n, _ in rows) == 420
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
     unit = manifest["guarantee"]["unit"]
@@ -105,8 +105,8 @@ def test_weak_worker_cells_compose_sequentially(register: Register) -> None:
     table, manifest = run(register, spec)
     attributes = ["place", "sector", "sex", "education"]
     cells = list(product(PLACES, SECTORS, DOMAINS["sex"]["values"], ["1", "2", "3", "other"]))
-    found, method = truth(attributes), method_of(register, spec)
-    rows = [(found["n"].get(cell, 0), found["largest"].get(cell, 0)) for cell in cells]
+    actual, method = truth(attributes), method_of(register, spec)
+    rows = [(actual["n"].get(cell, 0), actual["largest"].get(cell, 0)) for cell in cells]
     assert table.num_rows == len(cells) == 64
     assert (method.mechanism.epsilon, method.cells) == (2, 8)
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
@@ -120,8 +120,8 @@ def test_strong_worker_marginal_takes_sizes_of_whole_establishments(register: Re
     spec = register.spec(STRONG, epsilon="4", **BOTH)
     table, manifest = run(register, spec)
     cells = list(product(PLACES, SECTORS, DOMAINS["sex"]["values"], ["1", "2", "3", "other"]))
-    found, method = truth(["place", "sector", "sex", "education"]), method_of(register, spec)
-    rows = [(found["n"].get(cell, 0), found["size"].get(cell[:2], 0)) for cell in cells]
+    actual, method = truth(["place", "sector", "sex", "education"]), method_of(register, spec)
+    rows = [(actual["n"].get(cell, 0), actual["size"].get(cell[:2], 0)) for cell in cells]
     assert any(n == 0 and size for n, size in rows)
     assert max(size for _, size in rows) == 260
     assert method.mechanism.epsilon == 4
@@ -135,9 +135,9 @@ def test_a_single_query(register: Register, unit: dict[str, Any]) -> None:
     only = {"sex": "2", "education": "3"}
     spec = register.spec(unit, only=only)
     table, manifest = run(register, spec)
-    cells, found = list(product(PLACES, SECTORS)), truth(["place", "sector"], only)
-    beside = found["size"] if unit is STRONG else found["largest"]
-    rows = [(found["n"].get(cell, 0), beside.get(cell, 0)) for cell in cells]
+    cells, actual = list(product(PLACES, SECTORS)), truth(["place", "sector"], only)
+    beside = actual["size"] if unit is STRONG else actual["largest"]
+    rows = [(actual["n"].get(cell, 0), beside.get(cell, 0)) for cell in cells]
     assert 0 < sum(n for n, _ in rows) < 200
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
     assert manifest["guarantee"]["epsilon"] == "2"
@@ -148,10 +148,10 @@ def test_a_single_query(register: Register, unit: dict[str, Any]) -> None:
 def test_whole_establishments_and_truncation(register: Register) -> None:
     spec = register.spec(WHOLE, mechanism="truncated", **BOTH)
     table, manifest = run(register, spec)
-    found = truth(["place", "sector", "sex", "education"], most=20)
+    actual = truth(["place", "sector", "sex", "education"], most=20)
     cells = list(product(PLACES, SECTORS, DOMAINS["sex"]["values"], ["1", "2", "3", "other"]))
-    rows = [(found["n"].get(cell, 0), 0) for cell in cells]
-    assert sum(n for n, _ in rows) == sum(found["n"].values()) <= 25
+    rows = [(actual["n"].get(cell, 0), 0) for cell in cells]
+    assert sum(n for n, _ in rows) == sum(actual["n"].values()) <= 25
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
     assert len(set(table["moe90"].to_pylist())) == 1
     assert any("excluded from the counts" in caveat for caveat in manifest["guarantee"]["caveats"])
@@ -268,9 +268,9 @@ def test_check_tells_what_the_rules_will_do(register: Register) -> None:
     from discreet.pipeline.check import lines
 
     opened = register.open(register.spec(WEAK, epsilon="16", **BOTH))
-    found = opened.check()
-    assert (found.records, found.without_entity, found.heavy_entities, found.records_over) == (425, 2, 0, 0)
-    said = "\n".join(lines(found, opened.spec))
+    actual = opened.check()
+    assert (actual.records, actual.without_entity, actual.heavy_entities, actual.records_over) == (425, 2, 0, 0)
+    said = "\n".join(lines(actual, opened.spec))
     assert "2 records without one are dropped" in said
     assert "sampled at random" not in said
     assert "workplace: 3 records have one that is not listed in workplaces; 0 are listed there more" in said
@@ -290,12 +290,12 @@ def test_check_tells_what_the_rules_will_do(register: Register) -> None:
 
 
 def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
-    with pytest.raises(DiscreetError) as found:
+    with pytest.raises(DiscreetError) as actual:
         register.published(spec)
     assert not list(register.folder.glob("out*"))
     ledger = discreet.ledger(register.folder / f"ledger{register._runs}.sqlite")
     assert ledger.chain().releases() == {}
-    return found.value
+    return actual.value
 
 
 @pytest.mark.parametrize(

@@ -217,13 +217,13 @@ def test_small_words_keep_their_order_among_slow_clocks() -> None:
     flow = np.array([[1, 1, 1, 1, -1]], np.int64)
     words = np.array([1, 0, 2**63, 2**63, 5], np.uint64)
     for second, first in ((2.9, 1), (3.1, 0)):
-        found = published(flow, small((1e15, second * 1e15, 1.0, 1.0), 1), words, np.array([0, 5]))
-        assert np.flatnonzero(found[0] == 0).tolist() == sorted({first, 4})
+        actual = published(flow, small((1e15, second * 1e15, 1.0, 1.0), 1), words, np.array([0, 5]))
+        assert np.flatnonzero(actual[0] == 0).tolist() == sorted({first, 4})
 
 
 def test_equal_times_ring_in_the_order_of_cells() -> None:
-    found = published(np.array([[2, 2, 2, 2, -3]]), small((1.0,) * 4, 1), np.full(7, 9, np.uint64), np.array([0, 7]))
-    assert found.tolist() == [[1, 1, 1, 2, 0]]
+    actual = published(np.array([[2, 2, 2, 2, -3]]), small((1.0,) * 4, 1), np.full(7, 9, np.uint64), np.array([0, 7]))
+    assert actual.tolist() == [[1, 1, 1, 2, 0]]
 
 
 def test_exponentials_are_within_four_units_in_the_last_place() -> None:
@@ -233,9 +233,9 @@ def test_exponentials_are_within_four_units_in_the_last_place() -> None:
     borders = [2**62 - 1, 2**62, 2**62 + 1, 2**63, 2**64 - 1, 0, 1, int(2**64 * (1 - math.sqrt(0.5)))]
     with ctx.workprec(200):
         for word in [*borders, *drawn, *shifted, *(2**64 - 1 - w for w in shifted)]:
-            found = exponential(np.uint64(word))
+            actual = exponential(np.uint64(word))
             true = -(1 - arb(2 * word + 1) / arb(2) ** 65).log()
-            assert abs(arb(found) - true) < 4 * arb(math.ulp(found))
+            assert abs(arb(actual) - true) < 4 * arb(math.ulp(actual))
 
 
 def test_what_the_proof_computes_is_so() -> None:
@@ -264,16 +264,16 @@ def medium(groups: int, seed: int, rate: Fraction = Fraction(3, 2)) -> GroupCont
 @given(tables, st.integers(0, 99), st.sampled_from(["1/1000000000", "1/50", "1/2", "3/2", "7", "1000"]))
 def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed: int, rate: str) -> None:
     groups, starts = medium(len(flows), seed, Fraction(rate)), starts_of(RULES[rule].words_needed(flows))
-    found = RULES[rule].correct(flows, groups, words_of(seed, int(starts[-1])), starts)
+    actual = RULES[rule].correct(flows, groups, words_of(seed, int(starts[-1])), starts)
     totals = flows.sum(axis=1)
-    assert found.dtype == np.int64
-    assert (found >= 0).all()
-    assert np.array_equal(found.sum(axis=1), np.maximum(totals, 0))
-    assert not found[totals <= 0].any()
+    assert actual.dtype == np.int64
+    assert (actual >= 0).all()
+    assert np.array_equal(actual.sum(axis=1), np.maximum(totals, 0))
+    assert not actual[totals <= 0].any()
     if rule != "quantiles":
-        assert (found <= np.maximum(flows, 0)).all()
+        assert (actual <= np.maximum(flows, 0)).all()
         whole = (totals > 0) & (flows >= 0).all(axis=1)
-        assert np.array_equal(found[whole], flows[whole])
+        assert np.array_equal(actual[whole], flows[whole])
 
 
 @rules

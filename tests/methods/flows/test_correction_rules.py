@@ -44,11 +44,11 @@ def tables(total: int, cells: int) -> Int64s:
 def test_projection_is_nearest_of_all_tables(seed: int) -> None:
     flow = np.random.default_rng(seed).integers(-4, 8, (1, 5))
     total = int(flow.sum())
-    found = corrected("projection", flow, one())
+    actual = corrected("projection", flow, one())
     if total <= 0:
-        assert not found.any()
+        assert not actual.any()
         return
-    assert ((found - flow) ** 2).sum() == ((tables(total, 5) - flow) ** 2).sum(axis=1).min()
+    assert ((actual - flow) ** 2).sum() == ((tables(total, 5) - flow) ** 2).sum(axis=1).min()
 
 
 def test_projection_of_large_flows() -> None:
@@ -79,8 +79,8 @@ def posterior(y: int, mean: float, wide: float, a: float, longest: int = 4000) -
         return distribution
 
     joint = ((1 - DOUBT) * geometric(mean) + DOUBT * geometric(wide)) * a ** np.abs(y - t).astype(float)
-    found: Floats = joint / joint.sum()
-    return found
+    actual: Floats = joint / joint.sum()
+    return actual
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 1.5, 3.0])
@@ -114,8 +114,8 @@ def test_quantiles_have_the_least_expected_error_of_all_tables(seed: int) -> Non
         distribution = posterior(int(flow[i]), expected[i], max(WIDE, 2 * a / (1 - a), expected[i]), a, 400)
         errors = np.abs(np.arange(flow.sum() + 1)[:, None] - np.arange(400)) @ distribution
         cost += errors[every[:, i]]
-    found = corrected("quantiles", flow[None], groups)[0]
-    assert cost[(every == found).all(axis=1)][0] <= cost.min() + 1e-9
+    actual = corrected("quantiles", flow[None], groups)[0]
+    assert cost[(every == actual).all(axis=1)][0] <= cost.min() + 1e-9
 
 
 def test_raked_shares_meet_states_exactly_and_industries_closely() -> None:
@@ -137,8 +137,8 @@ class World:
 
     def error(self, rule: str, power: int) -> float:
         kept = self.noisy.sum(axis=1) > 0
-        found = corrected(rule, self.noisy, self.groups)
-        return float((np.abs(found - self.true)[kept] ** power).mean()) ** (1 / power)
+        actual = corrected(rule, self.noisy, self.groups)
+        return float((np.abs(actual - self.true)[kept] ** power).mean()) ** (1 / power)
 
 
 @cache

@@ -40,18 +40,18 @@ def margin(draws: int) -> int:
 
 
 def test_two_measured_groups() -> None:
-    found = rows(NoiseProvenance())
-    assert found["employed_moe90"] == [margin(2 * STATES * INDUSTRIES)]
-    assert found["in_state_moe90"] == [margin(2 * INDUSTRIES)]
-    assert found["marginal_moe90"] == [margin(2)]
-    assert found["employed"] == [sum(range(14)) - 6 - 13]
-    assert found["in_state"] == [0 + 2 + 4 + 8 + 10 + 12]
+    actual = rows(NoiseProvenance())
+    assert actual["employed_moe90"] == [margin(2 * STATES * INDUSTRIES)]
+    assert actual["in_state_moe90"] == [margin(2 * INDUSTRIES)]
+    assert actual["marginal_moe90"] == [margin(2)]
+    assert actual["employed"] == [sum(range(14)) - 6 - 13]
+    assert actual["in_state"] == [0 + 2 + 4 + 8 + 10 + 12]
 
 
 def test_one_measured_group_that_was_divided_between_two_homes() -> None:
     """All employment is known again where the parts meet; what lies in the state depends on the division."""
-    found = rows(NoiseProvenance(np.array([0, 2]), np.array([0, 1])))
-    assert found["employed_moe90"] == [margin(STATES * INDUSTRIES)]
-    assert found["in_state_moe90"] == [None]
-    assert found["in_state"] != [None]
-    assert found["marginal_moe90"] == [margin(1)]
+    actual = rows(NoiseProvenance(np.array([0, 2]), np.array([0, 1])))
+    assert actual["employed_moe90"] == [margin(STATES * INDUSTRIES)]
+    assert actual["in_state_moe90"] == [None]
+    assert actual["in_state"] != [None]
+    assert actual["marginal_moe90"] == [margin(1)]

@@ -60,8 +60,8 @@ THRESHOLD = Fraction(SUPPRESS["threshold"])
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     """Nothing suppressed."""
-    with published(tmp_path_factory.mktemp("shown"), RECORDS, spec(table(suppress=...))) as found:
-        yield found
+    with published(tmp_path_factory.mktemp("shown"), RECORDS, spec(table(suppress=...))) as actual:
+        yield actual
 
 
 @pytest.fixture(scope="module")
@@ -69,21 +69,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     """With some divisions suppressed, in LEHD's layout as well."""
     levels = [{"name": name, **LEVELS[name]} for name in LEVELS if name not in ("places", "everybody", "turned")]
     declared = spec(table(layout="lehd", levels=[*levels, {"name": "turned", **LEVELS["turned"]}]))
-    with published(tmp_path_factory.mktemp("hidden"), RECORDS, declared) as found:
-        yield found
+    with published(tmp_path_factory.mktemp("hidden"), RECORDS, declared) as actual:
+        yield actual
 
 
 def flows(files: Files) -> pd.DataFrame:
     """Every cell with its corrected flow and its measurement."""
-    found = filled(files).drop(columns=["listed", "moe90"])
-    found["measured"] = filled(files, "flows_measured")["measured"]
-    return found.assign(one=1)
+    actual = filled(files).drop(columns=["listed", "moe90"])
+    actual["measured"] = filled(files, "flows_measured")["measured"]
+    return actual.assign(one=1)
 
 
 def level(files: Files, name: str) -> pd.DataFrame:
     """A published level by its codes; the home is called `home`, not `state`."""
-    found = read(files, name).rename(columns={"state": "home"})
-    return found.set_index(CODES[name]) if CODES[name] else found
+    actual = read(files, name).rename(columns={"state": "home"})
+    return actual.set_index(CODES[name]) if CODES[name] else actual
 
 
 def summed(cells: pd.DataFrame, name: str, column: str) -> list[int]:
@@ -111,16 +111,16 @@ def test_levels_are_sums_of_corrected_flows_and_of_measurements(shown: Files, na
     cells = flows(shown)
     jobs = ordered(cells[cells["industry"] != ZZ], name)
     own = jobs.assign(**{c: jobs[c].where(jobs["state"] == jobs["home"], 0) for c in ("flow", "measured", "one")})
-    found = read(shown, name)
-    assert len(found) == len(summed(jobs, name, "flow"))
+    actual = read(shown, name)
+    assert len(actual) == len(summed(jobs, name, "flow"))
     kinds = [("employed", jobs), ("in_state", own)]
     if not LEVELS[name]["to"]:
         kinds.append(("marginal", cells[cells["industry"] == ZZ]))
     for what, frame in kinds:
-        assert found[what].tolist() == summed(frame, name, "flow")
-        assert found[f"{what}_measured"].tolist() == summed(frame, name, "measured")
+        assert actual[what].tolist() == summed(frame, name, "flow")
+        assert actual[f"{what}_measured"].tolist() == summed(frame, name, "measured")
         draws = np.array(summed(frame, name, "one"))
-        assert found[f"{what}_moe90"].tolist() == margins(Fraction(1), draws).tolist()
+        assert actual[f"{what}_moe90"].tolist() == margins(Fraction(1), draws).tolist()
     names = [f"{what}{end}" for what, _ in kinds for end in ("", "_measured", "_moe90")]
     assert list(level(shown, name).columns) == names
 
@@ -169,9 +169,9 @@ def test_a_level_of_the_states_themselves(tmp_path: Path) -> None:
     """The finest destinations: every cell of the table but the marginal one, 0 or not."""
     finest = {"name": "finest", "by": BY, "to": ["state", "industry"]}
     files = CareersAgency(tmp_path / "office", RECORDS).published(spec(table(levels=[finest])))
-    cells, found = flows(files), read(files, "finest")
-    merged = cells[cells["industry"] != ZZ].merge(found, on=[*GROUP, "industry", "state"], validate="one_to_one")
-    assert len(merged) == len(found) == 16 * len(SECTORS) * len(STATES)
+    cells, actual = flows(files), read(files, "finest")
+    merged = cells[cells["industry"] != ZZ].merge(actual, on=[*GROUP, "industry", "state"], validate="one_to_one")
+    assert len(merged) == len(actual) == 16 * len(SECTORS) * len(STATES)
     assert merged["flow"].tolist() == merged["employed"].tolist()
     assert merged["measured"].tolist() == merged["employed_measured"].tolist()
     assert set(merged["employed_moe90"]) == {2}
@@ -181,10 +181,10 @@ def test_a_level_of_the_states_themselves(tmp_path: Path) -> None:
 
 
 def missing_states() -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    actual: dict[tuple[str, str], set[str]] = {}
     for row in csv.DictReader(io.StringIO(MISSING)):
-        found.setdefault((row["grad_cohort"], row["years_after"]), set()).add(row["state"])
-    return found
+        actual.setdefault((row["grad_cohort"], row["years_after"]), set()).add(row["state"])
+    return actual
 
 
 @dataclass(frozen=True)
@@ -209,21 +209,21 @@ def shares(files: Files) -> dict[tuple[str, ...], Share]:
     """By institution, period and division."""
     gaps, cells = missing_states(), flows(files)
     complete = cells[[(c, y) not in gaps for c, y in zip(cells["grad_cohort"], cells["years_after"], strict=True)]]
-    found = {}
+    actual = {}
     for keys in cells.dropna().groupby(["institution", "grad_cohort", "years_after", "division"]).groups:
         institution, cohort, years, division = keys
         there = complete[(complete["institution"] == institution) & (complete["division"] == division)]
         gone = {s for s in gaps.get((cohort, years), set()) if STATES[s] == division}
         measured, lost = (int(f["measured"].sum()) for f in (there, there[there["state"].isin(gone)]))
         margin = count_margin(Fraction(1), len(there))
-        found[keys] = Share(measured, margin, min(max(lost, 0), max(measured, 0)), len(gone))
-    return found
+        actual[keys] = Share(measured, margin, min(max(lost, 0), max(measured, 0)), len(gone))
+    return actual
 
 
 def test_shares_are_those_of_complete_periods(files: Files) -> None:
-    expected, found = shares(files), read(files, "flows_unobserved")
-    assert len(found) == len(expected)
-    for row in found.to_dict("records"):
+    expected, actual = shares(files), read(files, "flows_unobserved")
+    assert len(actual) == len(expected)
+    for row in actual.to_dict("records"):
         share = expected[row["institution"], row["grad_cohort"], row["years_after"], row["division"]]
         assert row["missing_states"] == share.gone
         assert (row["complete"], row["complete_moe90"]) == (share.complete, share.margin)
@@ -233,23 +233,23 @@ def test_shares_are_those_of_complete_periods(files: Files) -> None:
             assert pd.isna(row["unobserved"])
             assert pd.isna(row["share"])
         assert row["status"] == (5 if share.suppressed else 1)
-    assert set(found["status"]) == {1, 5}
-    assert ((found["share"] > 0) & (found["status"] == 1)).any()
+    assert set(actual["status"]) == {1, 5}
+    assert ((actual["share"] > 0) & (actual["status"] == 1)).any()
 
 
 def test_what_does_not_exceed_its_margin_is_not_known(tmp_path: Path) -> None:
     """Empty source: most shares are unknown, and then a missing state suppresses, and a present one does not."""
     silent = CareersAgency(tmp_path / "office").published(spec())
-    expected, found = shares(silent), read(silent, "flows_unobserved")
+    expected, actual = shares(silent), read(silent, "flows_unobserved")
     unknown = [not share.known for share in expected.values()]
     assert sum(unknown) > len(unknown) / 2
-    assert found["status"].tolist() == [5 if expected[key].suppressed else 1 for key in keys_of(found)]
-    assert found.loc[found["share"].isna(), "status"].nunique() == 2
+    assert actual["status"].tolist() == [5 if expected[key].suppressed else 1 for key in keys_of(actual)]
+    assert actual.loc[actual["share"].isna(), "status"].nunique() == 2
 
 
-def keys_of(found: pd.DataFrame) -> list[tuple[str, ...]]:
+def keys_of(actual: pd.DataFrame) -> list[tuple[str, ...]]:
     columns = ["institution", "grad_cohort", "years_after", "division"]
-    return [tuple(key) for key in found[columns].itertuples(index=False)]
+    return [tuple(key) for key in actual[columns].itertuples(index=False)]
 
 
 @pytest.mark.parametrize("name", HIDING)
@@ -259,9 +259,9 @@ def test_a_sum_is_suppressed_if_any_part_of_it_is(files: Files, name: str) -> No
     keys = cells[["institution", "grad_cohort", "years_after", "division"]].itertuples(index=False)
     cells = cells.assign(hidden=[tuple(key) in hidden for key in keys])
     expected = ordered(cells[cells["industry"] != ZZ], name).groupby(CODES[name], sort=False)["hidden"].any()
-    found = read(files, name)
-    assert found["status"].tolist() == [5 if h else 1 for h in expected]
-    assert set(found["status"]) == {1, 5}
+    actual = read(files, name)
+    assert actual["status"].tolist() == [5 if h else 1 for h in expected]
+    assert set(actual["status"]) == {1, 5}
 
 
 def test_a_level_coarser_than_divisions_is_suppressed_with_any_of_them(tmp_path: Path) -> None:
@@ -275,9 +275,9 @@ def test_a_level_coarser_than_divisions_is_suppressed_with_any_of_them(tmp_path:
     fine, coarse = read(files, "divisions"), read(files, "regions")
     fine["region"] = fine["division"].map(regions)
     expected = (fine["status"] == 5).groupby([fine[c] for c in (*GROUP, "region")], sort=False).any()
-    found = dict(zip(coarse[[*GROUP, "region"]].itertuples(index=False, name=None), coarse["status"], strict=True))
-    assert {key: 5 if hidden else 1 for key, hidden in expected.items()} == found
-    assert set(found.values()) == {1, 5}
+    actual = dict(zip(coarse[[*GROUP, "region"]].itertuples(index=False, name=None), coarse["status"], strict=True))
+    assert {key: 5 if hidden else 1 for key, hidden in expected.items()} == actual
+    assert set(actual.values()) == {1, 5}
 
 
 def test_other_levels_have_no_status(files: Files) -> None:
@@ -287,14 +287,14 @@ def test_other_levels_have_no_status(files: Files) -> None:
 
 @pytest.mark.parametrize("name", HIDING)
 def test_suppressed_sums_have_no_numbers_and_the_others_are_as_they_were(files: Files, shown: Files, name: str) -> None:
-    found, text, every = read(files, name), read_csv(files, name), read(shown, name)
+    actual, text, every = read(files, name), read_csv(files, name), read(shown, name)
     numbers = [c for c in every.columns if c.startswith(("employed", "in_state"))]
-    gone = (found["status"] == 5).to_numpy()
-    assert found.loc[gone, numbers].isna().all(axis=None)
+    gone = (actual["status"] == 5).to_numpy()
+    assert actual.loc[gone, numbers].isna().all(axis=None)
     assert (text.loc[gone, numbers] == "").all(axis=None)
-    assert found.loc[~gone, numbers].notna().all(axis=None)
+    assert actual.loc[~gone, numbers].notna().all(axis=None)
     assert (text.loc[~gone, numbers] != "").all(axis=None)
-    same = (found.loc[~gone, c].tolist() == every.loc[~gone, c].tolist() for c in ("employed_moe90", "in_state_moe90"))
+    same = (actual.loc[~gone, c].tolist() == every.loc[~gone, c].tolist() for c in ("employed_moe90", "in_state_moe90"))
     assert all(same)  # the declaration differs, and with it the noise: margins do not
 
 
@@ -318,8 +318,8 @@ def test_a_share_that_meets_the_threshold_is_published(tmp_path: Path, threshold
     """40 graduates of a complete period, 10 of them into a state that is missing later, and negligible noise."""
     office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n2013,1,44\n")
-    found = read(office.published(spec(certain(threshold))), "flows_unobserved")
-    first = found[found["years_after"] == "1"].to_dict("records")
+    actual = read(office.published(spec(certain(threshold))), "flows_unobserved")
+    first = actual[actual["years_after"] == "1"].to_dict("records")
     rows = {(r["institution"], r["grad_cohort"], r["division"]): r for r in first}
     middle = rows["00100100", "2013", "2"]
     assert (middle["complete"], middle["unobserved"], middle["share"]) == (40, 10, 0.25)
@@ -350,19 +350,21 @@ def test_institutions_have_separate_shares_unless_estimated_together(tmp_path: P
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n")
     for by, count in ((["college"], 3), ([], 1), (["home"], 3)):
         declared = table(epsilon="900", suppress={**SUPPRESS, "by": by, "periods": ["grad_cohort", "years_after"]})
-        found = read(office.published(spec(declared)), "flows_unobserved")
-        assert len(found) == count * 4 * len(DIVISIONS)
-        middle = found[(found["grad_cohort"] == "2013") & (found["years_after"] == "1") & (found["division"] == "2")]
+        actual = read(office.published(spec(declared)), "flows_unobserved")
+        assert len(actual) == count * 4 * len(DIVISIONS)
+        middle = actual[
+            (actual["grad_cohort"] == "2013") & (actual["years_after"] == "1") & (actual["division"] == "2")
+        ]
         assert middle["complete"].tolist() == [40, 0, 0][:count]
 
 
 def test_periods_of_one_attribute(tmp_path: Path) -> None:
     office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("years_after,state,why\n5,34,late\n5,36,late\n")
-    found = read(
+    actual = read(
         office.published(spec(table(epsilon="900", suppress={**SUPPRESS, "periods": ["years_after"]}))), "turned"
     )
-    mine = found[(found["institution"] == "00100100") & (found["cip2"] == "01") & (found["years_after"] == "5")]
+    mine = actual[(actual["institution"] == "00100100") & (actual["cip2"] == "01") & (actual["years_after"] == "5")]
     assert mine.groupby("division", sort=False)["status"].unique().map(list).to_dict() == {"9": [1], "2": [5], "1": [1]}
 
 
@@ -380,14 +382,14 @@ def test_the_layout_has_the_numbers_of_the_levels_and_flags_what_is_suppressed(f
         mine = level(files, name)
         for year in YEARS:
             codes = {**row, "cip2": row["cipcode"], "division": row["geography"], "years_after": year}
-            found = mine.loc[tuple(codes[c] for c in CODES[name])]
-            hidden = found.get("status") == 5
+            actual = mine.loc[tuple(codes[c] for c in CODES[name])]
+            hidden = actual.get("status") == 5
             for what, column in (("emp", "employed"), ("emp_instate", "in_state"), ("nme", "marginal")):
                 number, flag = row[f"y{year}_grads_{what}"], row[f"status_y{year}_grads_{what}"]
-                if column not in found:
+                if column not in actual:
                     assert (number, flag) == ("", "-1")
                 else:
-                    assert (number, flag) == (("", "5") if hidden else (str(found[column]), "1"))
+                    assert (number, flag) == (("", "5") if hidden else (str(actual[column]), "1"))
             seen[name] += 1
         assert {row[c] for c in row if c.startswith("status_y10_grads")} == {"-1"}
     assert seen == {name: len(read(files, name)) for name in seen}
@@ -425,10 +427,10 @@ def test_flows_and_earnings_together_follow_the_layout(tmp_path: Path) -> None:
         for form in ("csv", "parquet"):
             path = tmp_path / f"{kind}_all.{form}"
             path.write_bytes(made[f"{kind}_all.simulation.{form}"])
-            found = check_layout(path)
-            assert found.layout.kind == kind
-            assert found.violations == ()
-            assert found.rows > 0
+            actual = check_layout(path)
+            assert actual.layout.kind == kind
+            assert actual.violations == ()
+            assert actual.rows > 0
     assert made["version_pseo.simulation.txt"].decode().splitlines() == [
         f"{kind} US 00 2010-2013 V4.14.0 R2026Q1 discreet_r" for kind in ("PSEOE", "PSEOF")
     ]

@@ -163,15 +163,15 @@ def test_a_release_is_published_whatever_the_records_are(tmp_path: Path, source:
 
 def test_no_text_depends_on_which_records_occur(tmp_path: Path) -> None:
     """Two sources that have nothing in common: the same files, labels, columns and texts."""
-    found = [
+    actual = [
         CareersAgency(tmp_path / f"o{i}", records).published(spec()) for i, records in enumerate((RECORDS, STRANGE))
     ]
-    assert found[0].keys() == found[1].keys()
-    for name in found[0]:
+    assert actual[0].keys() == actual[1].keys()
+    for name in actual[0]:
         if name.startswith("codebook"):
-            assert found[0][name] == found[1][name]
+            assert actual[0][name] == actual[1][name]
     for name in ("flows", *LEVELS, "flows_unobserved", "flows_correction"):
-        one, two = (read(files, name) for files in found)
+        one, two = (read(files, name) for files in actual)
         assert list(one.columns) == list(two.columns)
         assert not one.equals(two)
         if name in LEVELS:

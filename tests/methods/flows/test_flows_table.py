@@ -58,15 +58,15 @@ RECORDS = graduates(40)
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     """Published once for many tests."""
-    with published(tmp_path_factory.mktemp("usual"), RECORDS, spec()) as found:
-        yield found
+    with published(tmp_path_factory.mktemp("usual"), RECORDS, spec()) as actual:
+        yield actual
 
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     """Empty source: groups are pure noise, so some totals are negative and some are not, whatever is drawn."""
-    with published(tmp_path_factory.mktemp("silent"), [], spec()) as found:
-        yield found
+    with published(tmp_path_factory.mktemp("silent"), [], spec()) as actual:
+        yield actual
 
 
 def measured(files: Files) -> Counts:
@@ -82,19 +82,19 @@ def corrected(files: Files) -> Counts:
 
 
 def test_a_group_adds_up_to_its_measured_total_or_is_zero(files: Files, silent: Files) -> None:
-    for found, some in ((files, lambda totals: totals > 20), (silent, lambda totals: totals < 0)):
-        totals = measured(found).sum(axis=1)
-        assert corrected(found).sum(axis=1).tolist() == np.maximum(totals, 0).tolist()
+    for actual, some in ((files, lambda totals: totals > 20), (silent, lambda totals: totals < 0)):
+        totals = measured(actual).sum(axis=1)
+        assert corrected(actual).sum(axis=1).tolist() == np.maximum(totals, 0).tolist()
         assert some(totals).any()
 
 
 def test_listed_are_flows_above_zero_and_none_else(files: Files) -> None:
-    found, noisy = filled(files), filled(files, "flows_measured")
-    assert (found.loc[found["listed"], "flow"] > 0).all()
-    assert found["listed"].tolist() == (found["flow"] != 0).tolist()
+    actual, noisy = filled(files), filled(files, "flows_measured")
+    assert (actual.loc[actual["listed"], "flow"] > 0).all()
+    assert actual["listed"].tolist() == (actual["flow"] != 0).tolist()
     assert noisy["listed"].tolist() == (noisy["measured"] != 0).tolist()
-    kept = found[found["listed"]]
-    assert kept["measured"].tolist() == noisy.loc[found["listed"], "measured"].tolist()
+    kept = actual[actual["listed"]]
+    assert kept["measured"].tolist() == noisy.loc[actual["listed"], "measured"].tolist()
     assert (kept["measured"] > 0).all()
 
 
@@ -110,11 +110,11 @@ def test_flows_are_lowered_where_something_is_negative_and_never_raised(files: F
 
 def test_rows_are_in_the_order_of_the_declaration_and_margins_are_of_one_draw(files: Files) -> None:
     for name in ("flows", "flows_measured"):
-        found, every = read(files, name), cells()
+        actual, every = read(files, name), cells()
         places = {tuple(key): i for i, key in enumerate(every[[*GROUP, *TO]].itertuples(index=False))}
-        order = [places[tuple(key)] for key in found[[*GROUP, *TO]].itertuples(index=False)]
+        order = [places[tuple(key)] for key in actual[[*GROUP, *TO]].itertuples(index=False)]
         assert order == sorted(order)
-        assert set(found["moe90"]) == {count_margin(RATE, 1)}
+        assert set(actual["moe90"]) == {count_margin(RATE, 1)}
     assert list(read(files, "flows").columns) == [*GROUP, *TO, "flow", "measured", "moe90"]
     assert list(read(files, "flows_measured").columns) == [*GROUP, *TO, "measured", "moe90"]
 
@@ -169,8 +169,8 @@ def pure(to: Sequence[tuple[str | None, str | None]]) -> list[Record]:
 
 def rounded(files: Files) -> dict[tuple[str, str], int]:
     """Thousands in the first group, by destination."""
-    found = filled(files, "flows_measured")
-    first = found.head(len(SECTORS) * len(STATES) + 1)
+    actual = filled(files, "flows_measured")
+    first = actual.head(len(SECTORS) * len(STATES) + 1)
     return {
         (k, s): n
         for k, s, n in zip(first["industry"], first["state"], round(first["measured"] / 1000), strict=True)
@@ -184,8 +184,8 @@ def test_codes_of_the_marginal_cell_are_those_that_are_declared(tmp_path: Path) 
     office = CareersAgency(tmp_path / "office", pure(pairs))
     for undeclared, count in ((False, 2), (True, sum(range(2, 8)))):
         marginal = {"industry": "no", "state": "none", "undeclared": undeclared}
-        found = read(office.published(spec(plain(marginal=marginal))), "flows_measured")
-        large = found.loc[found["measured"] > 500, [*TO, "measured"]]
+        actual = read(office.published(spec(plain(marginal=marginal))), "flows_measured")
+        large = actual.loc[actual["measured"] > 500, [*TO, "measured"]]
         thousands = [(k, s, round(n / 1000)) for k, s, n in large.itertuples(index=False)]
         assert thousands == [("11", "06", 1), ("no", "none", count)]
 
@@ -212,10 +212,10 @@ def test_at_most_so_many_records_of_a_person(tmp_path: Path) -> None:
     """Under one key, removing a person changes the measurements by her used records; dropped ones take no place."""
     useless = [("target", *r[1:6], "99", "77") for r in RECORDS[:7]]
     hers = [("target", *r[1:6], "11", "06") for r in RECORDS[:200:20]]
-    found = []
+    actual = []
     for i, records in enumerate((RECORDS, [*RECORDS, *useless, *hers])):
-        found.append(measured(CareersAgency(tmp_path / f"office{i}", records).published(spec(plain()))))
-    moved = found[1] - found[0]
+        actual.append(measured(CareersAgency(tmp_path / f"office{i}", records).published(spec(plain()))))
+    moved = actual[1] - actual[0]
     assert moved.sum() == np.abs(moved).sum() == 3
     assert set(np.flatnonzero(moved.any(axis=0))) == {0}
 
@@ -227,8 +227,8 @@ def test_the_noise_has_the_stated_distribution(tmp_path: Path) -> None:
     none = pa.table({n: pa.array([], pa.string()) for n in ("person_id", "group", "industry", "state")})
     office = CareersAgency(tmp_path / "office", none)
     files = office.published(spec(plain(by=["group"], epsilon="3/2"), domains=domains))
-    found = read(files, "flows_measured")["measured"].to_numpy(np.int64)
-    noise = np.concatenate([found, np.zeros(2500 * 16 - found.size, np.int64)])  # cells without a row measured 0
+    actual = read(files, "flows_measured")["measured"].to_numpy(np.int64)
+    noise = np.concatenate([actual, np.zeros(2500 * 16 - actual.size, np.int64)])  # cells without a row measured 0
     assert p_value(noise, 0.5) > 1e-6
     for wrong in (0.35, 0.65, 1.5):
         assert p_value(noise, wrong) < 1e-20
@@ -253,9 +253,9 @@ def p_value(noise: Counts, rate: float) -> float:
 
 def summed(text: str, rows: tuple[str, ...], across: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """A public file of pairs and values as a matrix, with pandas."""
-    found = pd.read_csv(io.StringIO(text), dtype={0: str, 1: str})
-    row, column, value = found.columns
-    whole = found.pivot_table(value, row, column, aggfunc="sum")
+    actual = pd.read_csv(io.StringIO(text), dtype={0: str, 1: str})
+    row, column, value = actual.columns
+    whole = actual.pivot_table(value, row, column, aggfunc="sum")
     return np.asarray(whole.loc[list(rows), list(across)], np.float64)
 
 
@@ -315,10 +315,10 @@ def test_weights_decide_what_is_lowered(tmp_path: Path) -> None:
 
 
 def test_the_report_counts_what_was_done(files: Files, silent: Files) -> None:
-    for found in (files, silent):
-        noisy, flows = measured(found), corrected(found)
+    for actual in (files, silent):
+        noisy, flows = measured(actual), corrected(actual)
         controls, *_ = likely(noisy)
-        report = {fact: (count, of) for fact, count, of in read(found, "flows_correction").itertuples(index=False)}
+        report = {fact: (count, of) for fact, count, of in read(actual, "flows_correction").itertuples(index=False)}
         assert report == {
             "job_flows": (int((JOBS <= 0).sum()), JOBS.size),
             "employment": (int((EMPLOYMENT <= 0).sum()), EMPLOYMENT.size),

@@ -44,23 +44,23 @@ def office(tmp_path: Path) -> CareersAgency:
 
 def declared(office: CareersAgency, *tables: dict[str, Any], **changes: Any) -> FlowsMethod:
     """The method that a release with these tables is run by."""
-    found = methods(office.open(spec(*tables, **changes)).spec)[0]
-    assert isinstance(found, FlowsMethod)
-    return found
+    actual = methods(office.open(spec(*tables, **changes)).spec)[0]
+    assert isinstance(actual, FlowsMethod)
+    return actual
 
 
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
 def test_defaults(office: CareersAgency) -> None:
-    found = declared(office, plain()).spec
-    assert (found.marginal.industry, found.marginal.state, found.marginal.undeclared) == ("ZZ", "Z", False)
-    assert found.correction.rule == "published"
-    assert found.correction.marginal_weight == 1
-    assert found.formats == ["parquet", "csv"]
-    assert found.measurements
-    assert found.levels == []
-    assert (found.home_state, found.suppress, found.layout) == (None, None, None)
+    actual = declared(office, plain()).spec
+    assert (actual.marginal.industry, actual.marginal.state, actual.marginal.undeclared) == ("ZZ", "Z", False)
+    assert actual.correction.rule == "published"
+    assert actual.correction.marginal_weight == 1
+    assert actual.formats == ["parquet", "csv"]
+    assert actual.measurements
+    assert actual.levels == []
+    assert (actual.home_state, actual.suppress, actual.layout) == (None, None, None)
 
 
 def test_every_rule_that_can_be_declared_is_there() -> None:
@@ -73,8 +73,8 @@ def test_a_declaration_survives_being_written_down() -> None:
     full = table(
         correction=correction, layout="lehd", marginal={"undeclared": True}, formats=["csv"], measurements=False
     )
-    found = Flows.model_validate(full)
-    assert Flows.model_validate(found.model_dump(mode="json")) == found
+    actual = Flows.model_validate(full)
+    assert Flows.model_validate(actual.model_dump(mode="json")) == actual
 
 
 def test_the_content_of_control_files_is_part_of_the_digest(office: CareersAgency) -> None:
@@ -90,10 +90,10 @@ def test_names_of_levels_with_a_dot_mean_nothing_else(office: CareersAgency) -> 
     """Names of further domains cannot collide with names of levels."""
     names = ("flows.home", "flows.to", "flows.periods", "total.to")
     levels = [{"name": "total", "by": BY, "to": ["division"]}, *({"name": n, "by": BY} for n in names)]
-    found = declared(office, table(levels=levels))
-    assert {shape.name: shape.domain.columns for shape in found.sums} == {
-        "total": (*found.groups.columns, "division"),
-        **dict.fromkeys(names, found.groups.columns),
+    actual = declared(office, table(levels=levels))
+    assert {shape.name: shape.domain.columns for shape in actual.sums} == {
+        "total": (*actual.groups.columns, "division"),
+        **dict.fromkeys(names, actual.groups.columns),
     }
 
 
@@ -331,21 +331,21 @@ def wide(office: CareersAgency) -> None:
 @pytest.mark.parametrize("case", NOT_READ)
 def test_refused_while_the_file_is_read(office: CareersAgency, case: str) -> None:
     changes, where, says = NOT_READ[case]
-    found = refused(office, spec(table(**changes)))
-    assert isinstance(found, SpecError)
-    assert where in found.where
-    assert says in str(found)
+    actual = refused(office, spec(table(**changes)))
+    assert isinstance(actual, SpecError)
+    assert where in actual.where
+    assert says in str(actual)
 
 
 @pytest.mark.parametrize("case", UNSOUND)
 def test_refused_with_the_domains_at_hand(office: CareersAgency, case: str) -> None:
     wide(office)
     changes, where, says = UNSOUND[case]
-    found = refused(office, spec(table(**changes), domains=domains()))
-    assert isinstance(found, SpecError | DomainError)
-    assert found.where.startswith(where) or found.where.endswith(where)
-    assert says in found.what
-    assert found.do
+    actual = refused(office, spec(table(**changes), domains=domains()))
+    assert isinstance(actual, SpecError | DomainError)
+    assert actual.where.startswith(where) or actual.where.endswith(where)
+    assert says in actual.what
+    assert actual.do
 
 
 def test_the_table_that_the_unsound_are_made_of_is_accepted(office: CareersAgency) -> None:
@@ -364,9 +364,9 @@ def test_geometric_noise_does_not_protect_the_size_of_an_establishment(office: C
     assert caught.value.where == "table flows"
     assert caught.value.do
     whole = {"establishment": "person_id", "whole": True, "max_records": 50}
-    (found,) = methods(opened(office, spec(unit=whole)))
-    assert isinstance(found, FlowsMethod)
-    assert found.distribution.rate == Fraction(3, 50)
+    (actual,) = methods(opened(office, spec(unit=whole)))
+    assert isinstance(actual, FlowsMethod)
+    assert actual.distribution.rate == Fraction(3, 50)
 
 
 def opened(office: CareersAgency, said: Mapping[str, Any]) -> Any:
@@ -377,27 +377,27 @@ def opened(office: CareersAgency, said: Mapping[str, Any]) -> Any:
 
 @pytest.mark.parametrize("epsilon", ["1e-20", "1e20"])
 def test_an_epsilon_that_no_noise_has_is_refused(office: CareersAgency, epsilon: str) -> None:
-    found = refused(office, spec(table(epsilon=epsilon)))
-    assert isinstance(found, ParameterError)
-    assert "epsilon / max_records" in found.what
-    assert found.where == "table flows"
-    assert found.do
+    actual = refused(office, spec(table(epsilon=epsilon)))
+    assert isinstance(actual, ParameterError)
+    assert "epsilon / max_records" in actual.what
+    assert actual.where == "table flows"
+    assert actual.do
 
 
 def test_more_noise_than_the_correction_can_move_is_refused(office: CareersAgency) -> None:
-    found = refused(office, spec(table(epsilon="1e-5")))
-    assert isinstance(found, ParameterError)
-    assert "units to correct in each group" in found.what
-    assert found.where == "table flows"
-    assert found.do
+    actual = refused(office, spec(table(epsilon="1e-5")))
+    assert isinstance(actual, ParameterError)
+    assert "units to correct in each group" in actual.what
+    assert actual.where == "table flows"
+    assert actual.do
 
 
 def test_a_level_can_be_kept_out_of_the_layout(office: CareersAgency) -> None:
     levels = [{"name": "total", **LEVELS["total"]}, {"name": "everybody", **LEVELS["everybody"], "layout": False}]
-    found = declared(office, table(layout="lehd", levels=levels))
-    assert found.pseof is not None
-    assert [level.name for level in found.pseof.levels] == ["total"]
-    assert [shape.name for shape in found.sums] == ["total", "everybody"]
+    actual = declared(office, table(layout="lehd", levels=levels))
+    assert actual.pseof is not None
+    assert [level.name for level in actual.pseof.levels] == ["total"]
+    assert [shape.name for shape in actual.sums] == ["total", "everybody"]
     said = refused(CareersAgency(office.folder / "other" / "office"), spec(table(layout="lehd", levels=levels[1:])))
     assert "has no level to write" in said.what
     assert said.do
@@ -499,10 +499,10 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
 def test_control_files_that_are_refused(office: CareersAgency, case: str) -> None:
     name, text, where, says = FILES[case]
     (office.folder / name).unlink() if text is None else (office.folder / name).write_text(text)
-    found = refused(office, spec())
-    assert found.where.startswith(where) or found.where.endswith(where)
-    assert says in found.what
-    assert found.do
+    actual = refused(office, spec())
+    assert actual.where.startswith(where) or actual.where.endswith(where)
+    assert says in actual.what
+    assert actual.do
 
 
 @pytest.mark.parametrize("line", ["06,11,-1", "06,11,many"])
@@ -512,8 +512,8 @@ def test_the_line_of_a_control_file_is_named(office: CareersAgency, line: str) -
 
 
 def test_a_control_file_can_be_named_alone(office: CareersAgency) -> None:
-    found = declared(office, table(**correct(job_flows="job_flows.csv", employment="employment.csv")))
-    assert found.spec == declared(office, table()).spec
+    actual = declared(office, table(**correct(job_flows="job_flows.csv", employment="employment.csv")))
+    assert actual.spec == declared(office, table()).spec
 
 
 def test_columns_of_control_files_can_have_other_names(office: CareersAgency) -> None:
@@ -522,6 +522,6 @@ def test_columns_of_control_files_can_have_other_names(office: CareersAgency) ->
     (office.folder / "employment.csv").write_text(WORK.replace("state,industry,employment", "s,k,n"))
     jobs = {"file": "job_flows.csv", "origin": "h", "destination": "s", "value": "n"}
     work = {"file": "employment.csv", "state": "s", "industry": "k", "value": "n"}
-    found = declared(office, table(**correct(job_flows=jobs, employment=work))).weights
-    assert found.jobs.tolist() == before.jobs.tolist()
-    assert found.employment.tolist() == before.employment.tolist()
+    actual = declared(office, table(**correct(job_flows=jobs, employment=work))).weights
+    assert actual.jobs.tolist() == before.jobs.tolist()
+    assert actual.employment.tolist() == before.employment.tolist()

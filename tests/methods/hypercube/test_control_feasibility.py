@@ -54,10 +54,10 @@ def test_one_changed_total_is_inconsistent_with_every_other_margin(drawn, which,
     filled = np.flatnonzero(targets[0])
     cell = int(filled[which % len(filled)])
     targets[0][cell] += change
-    found = infeasible_totals(margins, targets, 1e-9)
-    assert [problem.margin for problem in found] == ["m0"] * (len(margins) - 1)
-    assert {problem.kind for problem in found} == {"inconsistent"}
-    assert all(margin.name in problem.detail for margin, problem in zip(margins[1:], found, strict=True))
+    actual = infeasible_totals(margins, targets, 1e-9)
+    assert [problem.margin for problem in actual] == ["m0"] * (len(margins) - 1)
+    assert {problem.kind for problem in actual} == {"inconsistent"}
+    assert all(margin.name in problem.detail for margin, problem in zip(margins[1:], actual, strict=True))
 
 
 def test_names_both_controls_the_cell_and_both_sums():

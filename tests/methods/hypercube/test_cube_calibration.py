@@ -39,12 +39,12 @@ def test_raking_through_negative_numbers_gives_way_to_least_squares(spoilt: str)
         control.totals[0] = -1.0
     else:
         cube[2] = -1.0
-    found = calibrate(cube.reshape(-1), [control], 1.0, RAKING)
-    assert not found.raked
-    assert found.converged
-    assert found.problems
-    np.testing.assert_allclose(found.values, calibrate(cube.reshape(-1), [control], 1.0).values)
-    np.testing.assert_allclose(control.margin.add_up(found.values), control.totals)
+    actual = calibrate(cube.reshape(-1), [control], 1.0, RAKING)
+    assert not actual.raked
+    assert actual.converged
+    assert actual.problems
+    np.testing.assert_allclose(actual.values, calibrate(cube.reshape(-1), [control], 1.0).values)
+    np.testing.assert_allclose(control.margin.add_up(actual.values), control.totals)
 
 
 def test_raking_that_ends_short_gives_way_to_least_squares() -> None:
@@ -66,17 +66,17 @@ def test_large_cells_of_a_raked_cube_err_more_and_their_intervals_say_so() -> No
     """Coverage of ± 1.645 standard errors, in cells large and small, over releases that the simulation did not see."""
     cube = np.random.default_rng(5).lognormal(3, 1.2, 240) + 5
     controls = [exact(cube, 0), exact(cube, 1, 2)]
-    found = raked_variances(cube, controls, 9.0, RAKING, draws(3.0, 1, 2), 30)
-    assert all(raked.times >= 1 for raked in found)
+    actual = raked_variances(cube, controls, 9.0, RAKING, draws(3.0, 1, 2), 30)
+    assert all(raked.times >= 1 for raked in actual)
     stated = Perturbation(SHAPE, 9.0, (KnownMargin((0,), 0.0), KnownMargin((1, 2), 0.0)))
     least = float(stated.of(np.ones((1, 3), np.int64))[0])
-    assert found[3].share > 0
+    assert actual[3].share > 0
     errors = []
     unseen = draws(3.0, 2, 2)
     for _ in range(200):
         noise, _ = next(unseen)
         again = calibrate(cube + noise, controls, 9.0, RAKING)
-        width = 1.645 * np.sqrt(found[3].times * least + found[3].share * again.values**2)
+        width = 1.645 * np.sqrt(actual[3].times * least + actual[3].share * again.values**2)
         errors.append(np.abs(again.values - cube) <= width)
     covered = np.mean(errors, axis=0)
     order = np.argsort(cube)

@@ -44,9 +44,9 @@ def brute_force(values, margins, targets, variances, weights) -> Floats:
     goals = [values[moving], *(fixed[j] for j, v in enumerate(variances) if v > 0)]
     a = np.vstack([s * (m @ free) for s, m in zip(scale, maps, strict=True)])
     b = np.concatenate([np.ravel(s * (g - m @ start)[:, None]) for s, m, g in zip(scale, maps, goals, strict=True)])
-    found = values.copy()
-    found[moving] = start + free @ np.linalg.lstsq(a, b, rcond=None)[0]
-    return found
+    actual = values.copy()
+    actual[moving] = start + free @ np.linalg.lstsq(a, b, rcond=None)[0]
+    return actual
 
 
 @dataclass(frozen=True)
@@ -93,29 +93,29 @@ def cases(draw, noise=(0.0, 0.0, 1e-3, 1.0, 50.0)) -> Case:
 @distributions
 @given(cases())
 def test_equals_brute_force_and_meets_hard_controls(case):
-    found = case.fit()
+    actual = case.fit()
     weights = np.full(len(case.values), case.variance)
     expected = brute_force(case.values, case.margins, case.targets, case.variances, weights)
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-8)
-    assert found.converged
-    assert found.problems == ()
+    np.testing.assert_allclose(actual.values, expected, rtol=0, atol=1e-8)
+    assert actual.converged
+    assert actual.problems == ()
     gaps = [
-        np.abs(margin.add_up(found.values) - totals).max()
+        np.abs(margin.add_up(actual.values) - totals).max()
         for margin, totals, v in zip(case.margins, case.targets, case.variances, strict=True)
         if v == 0
     ]
     assert max(gaps, default=0.0) <= 1e-9
-    assert found.largest_gap == pytest.approx(max(gaps, default=0.0), abs=1e-11)
+    assert actual.largest_gap == pytest.approx(max(gaps, default=0.0), abs=1e-11)
 
 
 @distributions
 @given(cases(noise=(1e-2, 1.0, 50.0)))
 def test_noisy_controls_leave_no_gradient(case):
-    found = case.fit().values
-    gradient = (found - case.values) / case.variance
+    actual = case.fit().values
+    gradient = (actual - case.values) / case.variance
     for margin, totals, v in zip(case.margins, case.targets, case.variances, strict=True):
-        gradient += matrix(margin).T @ (margin.add_up(found) - totals) / v
-    scale = 1 + np.abs(found - case.values).max() / case.variance
+        gradient += matrix(margin).T @ (margin.add_up(actual) - totals) / v
+    scale = 1 + np.abs(actual - case.values).max() / case.variance
     assert np.abs(gradient).max() <= 1e-8 * scale
 
 
@@ -156,15 +156,15 @@ def test_the_cube_is_linear_in_what_was_measured(case, factor):
 
 
 def test_one_exact_total_is_spread_evenly():
-    found = fit(np.array([1.0, 2, 3, 4]), [Margin.over((4,), [])], [np.array([18.0])], [0.0], variance=7.0)
-    np.testing.assert_allclose(found.values, [3, 4, 5, 6])
+    actual = fit(np.array([1.0, 2, 3, 4]), [Margin.over((4,), [])], [np.array([18.0])], [0.0], variance=7.0)
+    np.testing.assert_allclose(actual.values, [3, 4, 5, 6])
 
 
 def test_one_noisy_total_is_weighed_by_its_variance():
     """Four cells of variance 2 add up to 10 with variance 8; the control says 18 with variance 24: 10 + 8·8/32 = 12."""
-    found = fit(np.array([1.0, 2, 3, 4]), [Margin.over((4,), [])], [np.array([18.0])], [24.0], variance=2.0)
-    np.testing.assert_allclose(found.values, [1.5, 2.5, 3.5, 4.5])
-    assert found.largest_gap == 0.0
+    actual = fit(np.array([1.0, 2, 3, 4]), [Margin.over((4,), [])], [np.array([18.0])], [24.0], variance=2.0)
+    np.testing.assert_allclose(actual.values, [1.5, 2.5, 3.5, 4.5])
+    assert actual.largest_gap == 0.0
 
 
 def test_a_hierarchy_of_noisy_counties_and_exact_states():
@@ -172,9 +172,9 @@ def test_a_hierarchy_of_noisy_counties_and_exact_states():
     counties, states = Axis(0, np.arange(4), 4), Axis(0, np.array([0, 0, 1, 1]), 2)
     margins = [Margin("county", (4, 2), (counties,)), Margin("state", (4, 2), (states,))]
     values = np.array([1.0, 1, 2, 2, 3, 3, 4, 4])
-    found = fit(values, margins, [np.array([4.0, 4, 6, 8]), np.array([10.0, 14])], [2.0, 0.0], variance=1.0)
+    actual = fit(values, margins, [np.array([4.0, 4, 6, 8]), np.array([10.0, 14])], [2.0, 0.0], variance=1.0)
     # County 0: cells say 2, control 4, both of variance 2: 3. County 1: 4. Three more are missing in state 0: 1.5 each.
-    np.testing.assert_allclose(found.values.reshape(4, 2).sum(axis=1), [4.5, 5.5, 6, 8])
+    np.testing.assert_allclose(actual.values.reshape(4, 2).sum(axis=1), [4.5, 5.5, 6, 8])
 
 
 @pytest.mark.parametrize("noise", [(0.0,), (1.0,), (0.0, 1e-6, 3.0)])
@@ -187,17 +187,17 @@ def test_wide_cubes_go_through_the_compiled_rows(noise):
     targets = [m.add_up(truth) + np.sqrt(v) * rng.normal(size=m.cells) for m, v in zip(margins, variances, strict=True)]
     values = truth + rng.integers(-1, 2, WIDE)
     kept = values.copy()
-    found = fit(values, margins, targets, variances, variance=2 / 3)
+    actual = fit(values, margins, targets, variances, variance=2 / 3)
     np.testing.assert_array_equal(values, kept)
-    assert found.values.shape == WIDE
-    assert found.converged
+    assert actual.values.shape == WIDE
+    assert actual.converged
     for margin, totals, v in zip(margins, targets, variances, strict=True):
         if v == 0:
-            np.testing.assert_allclose(margin.add_up(found.values), totals, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(margin.add_up(actual.values), totals, rtol=0, atol=1e-8)
     if 0.0 not in noise:
-        gradient = (found.values - values).reshape(-1) / (2 / 3)
+        gradient = (actual.values - values).reshape(-1) / (2 / 3)
         for margin, totals, v in zip(margins, targets, variances, strict=True):
-            gradient += ((margin.add_up(found.values) - totals) / v)[margin.parents(np.arange(values.size))]
+            gradient += ((margin.add_up(actual.values) - totals) / v)[margin.parents(np.arange(values.size))]
         assert np.abs(gradient).max() < 1e-9
 
 
@@ -206,11 +206,11 @@ def test_rows_of_any_width_give_the_same(monkeypatch):
     margins = [Margin.over(WIDE, places) for places in ([0, 2], [1], [3])]
     targets = [rng.normal(100, 5, margin.cells) for margin in margins]
     values = rng.normal(size=WIDE)
-    found = fit(values, margins, targets, [1.0, 2.0, 3.0], variance=1.0).values
+    actual = fit(values, margins, targets, [1.0, 2.0, 3.0], variance=1.0).values
     for width in (1, 10**9):
         monkeypatch.setattr(regression, "ROW", width)
         np.testing.assert_allclose(
-            fit(values, margins, targets, [1.0, 2.0, 3.0], variance=1.0).values, found, atol=1e-9
+            fit(values, margins, targets, [1.0, 2.0, 3.0], variance=1.0).values, actual, atol=1e-9
         )
 
 
@@ -241,8 +241,8 @@ def test_the_closed_form_and_the_iteration_agree(case):
 def test_no_ratio_of_variances_is_too_large_for_whole_axes():
     """The cube says next to nothing: the noisy total decides, and rows follow their own control but for their sum."""
     margins = [Margin.over((2, 3), [0]), Margin.over((2, 3), [])]
-    found = fit(np.zeros(6), margins, [np.array([10.0, 20.0]), np.array([33.0])], [1.0, 1.0], variance=1e20)
-    np.testing.assert_allclose(margins[0].add_up(found.values), [11, 21], rtol=1e-12)  # 2/3 of the difference of 3
+    actual = fit(np.zeros(6), margins, [np.array([10.0, 20.0]), np.array([33.0])], [1.0, 1.0], variance=1e20)
+    np.testing.assert_allclose(margins[0].add_up(actual.values), [11, 21], rtol=1e-12)  # 2/3 of the difference of 3
 
 
 def test_exact_groups_are_met_beside_noise_of_very_different_sizes():
@@ -255,20 +255,20 @@ def test_exact_groups_are_met_beside_noise_of_very_different_sizes():
     variances = [1e-6, 1.0, 1e-4, 1e2, 1e-8, 1e-2, 0.0]
     truth = rng.poisson(50, shape).astype(float)
     targets = [m.add_up(truth) + np.sqrt(v) * rng.normal(size=m.cells) for m, v in zip(margins, variances, strict=True)]
-    found = fit(truth + rng.normal(0, 30, shape), margins, targets, variances, variance=900.0)
-    assert found.largest_gap <= 1e-10 * truth.sum()
-    assert found.problems == ()
-    np.testing.assert_allclose(margins[4].add_up(found.values), targets[4], rtol=0, atol=0.1)
+    actual = fit(truth + rng.normal(0, 30, shape), margins, targets, variances, variance=900.0)
+    assert actual.largest_gap <= 1e-10 * truth.sum()
+    assert actual.problems == ()
+    np.testing.assert_allclose(margins[4].add_up(actual.values), targets[4], rtol=0, atol=0.1)
 
 
 def test_inconsistent_controls_are_listed_and_met_halfway():
     margin, again = Margin.over((3, 2), [0], "ours"), Margin.over((3, 2), [0], "theirs")
     targets = [np.array([6.0, 6, 6]), np.array([6.0, 6, 8])]
-    found = fit(np.ones((3, 2)), [margin, again], targets, [0.0, 0.0], variance=1.0)
-    np.testing.assert_allclose(margin.add_up(found.values), [6, 6, 7])
-    assert found.largest_gap == pytest.approx(1.0)
-    assert not found.converged
-    (problem,) = found.problems
+    actual = fit(np.ones((3, 2)), [margin, again], targets, [0.0, 0.0], variance=1.0)
+    np.testing.assert_allclose(margin.add_up(actual.values), [6, 6, 7])
+    assert actual.largest_gap == pytest.approx(1.0)
+    assert not actual.converged
+    (problem,) = actual.problems
     assert (problem.kind, problem.margin, problem.cell) == ("inconsistent", "ours", 2)
     assert "theirs" in problem.detail
 
@@ -278,16 +278,16 @@ def test_inconsistent_controls_are_listed_and_met_halfway():
 def test_any_inconsistency_is_listed_and_the_solution_stays_bounded(case, wrong):
     total = Margin.over(case.margins[0].shape, [], "all")
     sums = [np.array([case.targets[0].sum()]), np.array([case.targets[0].sum() + wrong])]
-    found = case.fit(
+    actual = case.fit(
         margins=[*case.margins, total, total],
         targets=[*case.targets, *sums],
         variances=[*case.variances, 0.0, 0.0],
     )
-    assert not found.converged
-    assert {problem.kind for problem in found.problems} == {"inconsistent"}
-    assert "all" in {problem.margin for problem in found.problems}
-    assert np.abs(found.values).max() <= 1e4 + 100 * wrong
-    assert found.largest_gap >= wrong / 2 - 1e-6
+    assert not actual.converged
+    assert {problem.kind for problem in actual.problems} == {"inconsistent"}
+    assert "all" in {problem.margin for problem in actual.problems}
+    assert np.abs(actual.values).max() <= 1e4 + 100 * wrong
+    assert actual.largest_gap >= wrong / 2 - 1e-6
 
 
 def test_three_controls_that_are_infeasible_only_together():
@@ -298,19 +298,19 @@ def test_three_controls_that_are_infeasible_only_together():
     fine = [np.array([3.0, 7]), np.array([4.0, 6]), np.array([1.0, 5, 4])]
     assert fit(np.ones(4), margins, fine, [0.0] * 3, variance=1.0).converged
     wrong = [*fine[:2], np.array([2.0, 5, 3])]
-    found = fit(np.ones(4), margins, wrong, [0.0] * 3, variance=1.0)
-    assert not found.converged
-    assert {problem.margin for problem in found.problems} <= set(labels)
-    assert all("together" in problem.detail for problem in found.problems)
-    assert found.problems
-    assert np.isfinite(found.values).all()
+    actual = fit(np.ones(4), margins, wrong, [0.0] * 3, variance=1.0)
+    assert not actual.converged
+    assert {problem.margin for problem in actual.problems} <= set(labels)
+    assert all("together" in problem.detail for problem in actual.problems)
+    assert actual.problems
+    assert np.isfinite(actual.values).all()
 
 
 def test_a_total_of_no_cells_is_named_and_the_rest_is_met():
     margin = Margin("m", (3,), (Axis(0, np.array([0, 0, 2]), 3),))
-    found = fit(np.ones(3), [margin], [np.array([4.0, 5, 3])], [0.0], variance=1.0)
-    np.testing.assert_allclose(found.values, [2, 2, 3])
-    assert [(problem.kind, problem.cell) for problem in found.problems] == [("no cells", 1)]
+    actual = fit(np.ones(3), [margin], [np.array([4.0, 5, 3])], [0.0], variance=1.0)
+    np.testing.assert_allclose(actual.values, [2, 2, 3])
+    assert [(problem.kind, problem.cell) for problem in actual.problems] == [("no cells", 1)]
     soft = fit(np.ones(3), [margin], [np.array([4.0, 5, 3])], [2.0], variance=1.0)
     assert soft.converged
 
@@ -322,37 +322,37 @@ def test_a_sparse_cube_is_fitted_as_the_dense_one_with_its_zeros(case, filled):
     dense = np.zeros(len(case.values))
     dense[cells] = case.values[cells]
     expected = case.fit(values=dense)
-    found = fit(dense[cells], case.margins, case.targets, case.variances, variance=case.variance, cells=cells)
-    np.testing.assert_array_equal(found.values, dense[cells])
+    actual = fit(dense[cells], case.margins, case.targets, case.variances, variance=case.variance, cells=cells)
+    np.testing.assert_array_equal(actual.values, dense[cells])
     moved = dense.copy()
-    for margin, steps in zip(case.margins, found.steps, strict=True):
+    for margin, steps in zip(case.margins, actual.steps, strict=True):
         moved += steps[margin.parents(np.arange(len(dense)))]
     np.testing.assert_allclose(moved, expected.values, rtol=0, atol=1e-8)
-    assert found.converged
-    assert found.largest_gap == pytest.approx(expected.largest_gap, abs=1e-8)
+    assert actual.converged
+    assert actual.largest_gap == pytest.approx(expected.largest_gap, abs=1e-8)
 
 
 def test_steps_are_what_every_cell_has_moved_by():
     margins = [Margin.over((2, 2), [0], "row"), Margin.over((2, 2), [1], "column")]
-    found = fit(np.zeros(4), margins, [np.array([2.0, 4]), np.array([3.0, 3])], [0.0, 0.0], variance=2.0)
-    np.testing.assert_allclose(np.add.outer(*found.steps).reshape(-1), found.values, atol=1e-12)
+    actual = fit(np.zeros(4), margins, [np.array([2.0, 4]), np.array([3.0, 3])], [0.0, 0.0], variance=2.0)
+    np.testing.assert_allclose(np.add.outer(*actual.steps).reshape(-1), actual.values, atol=1e-12)
 
 
 def test_totals_that_agree_to_a_millionth_are_met_halfway():
     margins = [Margin.over((2, 2), [0], "row"), Margin.over((2, 2), [], "all")]
     targets = [np.array([600_000.0, 600_614.5]), np.array([1_200_614.0])]
-    found = fit(np.ones(4), margins, targets, [0.0, 0.0], variance=1.0)
-    assert found.converged
-    assert found.problems == ()
-    assert 0.1 < found.largest_gap < 0.5
+    actual = fit(np.ones(4), margins, targets, [0.0, 0.0], variance=1.0)
+    assert actual.converged
+    assert actual.problems == ()
+    assert 0.1 < actual.largest_gap < 0.5
 
 
 def test_rounding_errors_of_huge_noise_are_not_inconsistencies():
     noise = 1e9 * np.random.default_rng(2).normal(size=8000)
     margins = [Margin.over((20, 400), [0], "a"), Margin.over((20, 400), [], "all")]
-    found = fit(noise, margins, [np.full(20, 5.0), np.array([100.0])], [0.0, 0.0], variance=1e18)
-    assert found.converged
-    assert found.problems == ()
+    actual = fit(noise, margins, [np.full(20, 5.0), np.array([100.0])], [0.0, 0.0], variance=1e18)
+    assert actual.converged
+    assert actual.problems == ()
 
 
 def test_an_iteration_that_ends_too_early_says_so(monkeypatch):
@@ -362,16 +362,16 @@ def test_an_iteration_that_ends_too_early_says_so(monkeypatch):
     margins = [Margin.over((6, 5), [0], "a"), Margin("b", (6, 5), (Axis(0, np.array([0, 0, 0, 1, 1, 2]), 3),))]
     cube = rng.integers(1, 50, 30).astype(float)
     targets = [margin.add_up(cube) for margin in margins]
-    found = fit(np.ones(30), margins, targets, [0.0, 0.0], variance=1.0)
-    assert not found.converged
-    assert {(problem.kind, problem.margin) for problem in found.problems} == {("not met", "a"), ("not met", "b")}
+    actual = fit(np.ones(30), margins, targets, [0.0, 0.0], variance=1.0)
+    assert not actual.converged
+    assert {(problem.kind, problem.margin) for problem in actual.problems} == {("not met", "a"), ("not met", "b")}
 
 
 def test_whole_numbers_and_other_memory_orders_are_read_as_they_are():
     margins = [Margin.over((3, 4), [1])]
     cube = np.asfortranarray(np.arange(12).reshape(3, 4))
-    found = fit(cube, margins, [np.array([13.0, 16, 19, 22])], [0.0], variance=1.0)  # one more than 12, 15, 18, 21
-    np.testing.assert_allclose(found.values, np.arange(12).reshape(3, 4) + 1 / 3)
+    actual = fit(cube, margins, [np.array([13.0, 16, 19, 22])], [0.0], variance=1.0)  # one more than 12, 15, 18, 21
+    np.testing.assert_allclose(actual.values, np.arange(12).reshape(3, 4) + 1 / 3)
 
 
 def test_no_cells_and_no_controls():

@@ -47,9 +47,9 @@ def survey(tmp_path: Path) -> SurveyAgency:
 
 @pytest.mark.parametrize("cap", [None, 3])
 def test_counts_are_true_counts_and_the_noise_of_the_key(survey: SurveyAgency, cap: int | None) -> None:
-    found = survey.simulate(cap=cap)
-    noise = DiscreteLaplace(Fraction(2), cap).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
-    assert np.array_equal(found.column("count"), TRUE.n + noise)
+    actual = survey.simulate(cap=cap)
+    noise = DiscreteLaplace(Fraction(2), cap).draw(actual.stream("cube", "hypercube/dense"), 0, CELLS)
+    assert np.array_equal(actual.column("count"), TRUE.n + noise)
     assert noise.any()
 
 
@@ -63,46 +63,46 @@ def test_rows_are_numbered_with_the_first_variable_most_significant(survey: Surv
 
 def test_totals_have_noise_of_their_own_beyond_that_of_counts(survey: SurveyAgency) -> None:
     """Cell i's total has the noise of cell D + i of the same stream: no number is used twice."""
-    found = survey.simulate(weights=WEIGHTS)
-    stream = found.stream("cube", "hypercube/dense")
-    assert np.array_equal(found.column("count"), TRUE.n + DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS))
-    assert np.array_equal(found.steps(), TRUE.w + TOTAL.draw(stream, CELLS, CELLS))
+    actual = survey.simulate(weights=WEIGHTS)
+    stream = actual.stream("cube", "hypercube/dense")
+    assert np.array_equal(actual.column("count"), TRUE.n + DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS))
+    assert np.array_equal(actual.steps(), TRUE.w + TOTAL.draw(stream, CELLS, CELLS))
 
 
 def test_totals_without_counts(survey: SurveyAgency) -> None:
-    found = survey.simulate(weights={**WEIGHTS, "cap": "3000"}, epsilon=None)
-    noise = DiscreteLaplace(Fraction(4, 2000), 30000).draw(found.stream("cube", "hypercube/dense"), CELLS, CELLS)
-    assert found.rows().column_names == ["occupation", "strength", "outdoors", "total"]
-    assert np.array_equal(found.steps(), TRUE.w + noise)
+    actual = survey.simulate(weights={**WEIGHTS, "cap": "3000"}, epsilon=None)
+    noise = DiscreteLaplace(Fraction(4, 2000), 30000).draw(actual.stream("cube", "hypercube/dense"), CELLS, CELLS)
+    assert actual.rows().column_names == ["occupation", "strength", "outdoors", "total"]
+    assert np.array_equal(actual.steps(), TRUE.w + noise)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_controls_have_noise_of_their_own(survey: SurveyAgency, weighted: bool) -> None:
     more: dict[str, Any] = {"weights": WEIGHTS} if weighted else {}
-    found = survey.simulate(controls=CONTROLS, **more)
+    actual = survey.simulate(controls=CONTROLS, **more)
     distribution, numbers, grid = (
         (DiscreteLaplace(Fraction(1, 2000)), TRUE.w, 10) if weighted else (DiscreteLaplace(Fraction(1)), TRUE.n, 1)
     )
     for name, axes, cells in (("occupations", (1, 2), 5), ("all", (0, 1, 2), 1)):
         noise = distribution.draw(
-            found.stream(f"cube_{name}~measured", "hypercube/control"), cells if weighted else 0, cells
+            actual.stream(f"cube_{name}~measured", "hypercube/control"), cells if weighted else 0, cells
         )
         expected = numbers.reshape(SHAPE).sum(axis=axes).reshape(-1) + noise
-        assert np.array_equal(found.steps("total", f"cube_{name}", grid), expected)
-    cube = found.stream("cube~measured", "hypercube/dense")
-    assert np.array_equal(found.column("count"), TRUE.n + DiscreteLaplace(Fraction(2)).draw(cube, 0, CELLS))
+        assert np.array_equal(actual.steps("total", f"cube_{name}", grid), expected)
+    cube = actual.stream("cube~measured", "hypercube/dense")
+    assert np.array_equal(actual.column("count"), TRUE.n + DiscreteLaplace(Fraction(2)).draw(cube, 0, CELLS))
     if weighted:
-        assert np.array_equal(found.steps(), TRUE.w + TOTAL.draw(cube, CELLS, CELLS))
+        assert np.array_equal(actual.steps(), TRUE.w + TOTAL.draw(cube, CELLS, CELLS))
 
 
 def test_deviations_of_the_cube_have_noise_each(survey: SurveyAgency) -> None:
     """One record moves R deviations by at most `bound`."""
-    found = survey.simulate(weights=WEIGHTS, replicates=DEVIATIONS)
+    actual = survey.simulate(weights=WEIGHTS, replicates=DEVIATIONS)
     distribution = DiscreteLaplace(Fraction(20, REPLICATES * 800))
-    noise = distribution.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
-    shown = np.column_stack([found.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
+    noise = distribution.draw(actual.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
+    shown = np.column_stack([actual.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
     assert np.array_equal(shown, TRUE.d + noise.reshape(CELLS, REPLICATES))
-    model = found.cube.model.sampling
+    model = actual.cube.model.sampling
     assert model is not None
     assert model.noise == pytest.approx(distribution.variance() / 100)
     assert (model.kind, model.replicates, model.factor) == ("replicates", REPLICATES, 4)
@@ -119,23 +119,23 @@ def test_deviations_of_small_tables_are_drawn_apart_and_only_fitted(
         return fit_gvf(x, v, **more)
 
     monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
-    found = survey.simulate(weights=WEIGHTS, replicates=TABLES)
+    actual = survey.simulate(weights=WEIGHTS, replicates=TABLES)
     distribution = DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800))
     x, v, moved = [], [], []
     for i, mine in enumerate((MAJOR, np.arange(CELLS) // 2 % 3)):
         sums = np.array([TRUE.d[mine == g].sum(axis=0) for g in range(int(mine.max()) + 1)])
-        stream = found.stream(f"cube~deviations{i}~measured", "hypercube/deviations")
+        stream = actual.stream(f"cube~deviations{i}~measured", "hypercube/deviations")
         sums = (sums + distribution.draw(stream, 0, sums.size).reshape(sums.shape)) / 10
         v += list(4 / REPLICATES * (sums**2).sum(axis=1) - 4 * distribution.variance() / 100)
-        x += list(np.bincount(mine, weights=found.column("total")))
+        x += list(np.bincount(mine, weights=actual.column("total")))
         moved += list(np.bincount(mine) * TOTAL.variance() / 100)
     assert len(seen) == 1
     for given, expected in zip(seen[0], (x, v, moved), strict=True):
         assert given == pytest.approx(expected, rel=1e-6)
-    model = found.cube.model.sampling
+    model = actual.cube.model.sampling
     assert model is not None
     assert (model.kind, model.cells) == ("gvf", 5)
-    assert not [path for path in found.folder.iterdir() if "replicates" in path.name]
+    assert not [path for path in actual.folder.iterdir() if "replicates" in path.name]
 
 
 def test_squares_of_weights_are_measured_where_there_are_no_replicates(
@@ -147,21 +147,21 @@ def test_squares_of_weights_are_measured_where_there_are_no_replicates(
         "discreet.methods.hypercube.model.fit_gvf", lambda x, v, **more: seen.append(v) or fit_gvf(x, v, **more)
     )
     squares = {"epsilon": "3", "tables": [["major"]], "design_effect": "2"}
-    found = survey.simulate(weights=WEIGHTS, squared_weights=squares)
+    actual = survey.simulate(weights=WEIGHTS, squared_weights=squares)
     sums = np.zeros(2, int)
     for row in quotes().to_pylist():
         weight = min(int(np.floor(row["weight"] * 10 + 0.5)), 2000)
         sums[0 if row["occupation"].startswith("11") else 1] += int(np.floor(weight * weight / 2000 + 0.5))
-    stream = found.stream("cube~deviations0~measured", "hypercube/deviations")
+    stream = actual.stream("cube~deviations0~measured", "hypercube/deviations")
     sums += DiscreteLaplace(Fraction(3, 2000)).draw(stream, 0, 2)
     assert seen[0] == pytest.approx(sums / 10 * 200 * 2, rel=1e-9)
 
 
-def sparse_numbers(found: Any, column: str) -> np.ndarray:
+def sparse_numbers(actual: Any, column: str) -> np.ndarray:
     """A sparse cube, filled up with zeros."""
-    cube = found.cube
+    cube = actual.cube
     assert cube.cells is not None
-    rows = found.rows()
+    rows = actual.rows()
     codes = [np.array(rows[a.name].cast(pa.string()).to_pylist()) for a in cube.model.axes]
     places = [
         [[c[0] for c in a.codes].index(code) for code in mine] for a, mine in zip(cube.model.axes, codes, strict=True)
@@ -179,14 +179,14 @@ def test_the_sparse_form_is_the_noise_of_the_same_distribution(tmp_path: Path) -
     true = exact(table)
     survey, cancelled = SurveyAgency(tmp_path / "few", table), 0
     for seed in range(5):
-        found = survey.simulate(f"seed {seed}", form="sparse", epsilon="1/2")
-        moved, drawn = DiscreteLaplace(Fraction(1, 2)).sparse(found.stream("cube", "hypercube/sparse"), 0, CELLS)
+        actual = survey.simulate(f"seed {seed}", form="sparse", epsilon="1/2")
+        moved, drawn = DiscreteLaplace(Fraction(1, 2)).sparse(actual.stream("cube", "hypercube/sparse"), 0, CELLS)
         expected = true.n.copy()
         expected[moved] += drawn
-        assert np.array_equal(sparse_numbers(found, "count"), expected)
+        assert np.array_equal(sparse_numbers(actual, "count"), expected)
         cancelled += np.count_nonzero(expected[true.n > 0] == 0)
-        assert len(found.rows()) == np.count_nonzero(expected)  # a row with 0 would show that its cell has records
-        assert found.rows().column_names == ["occupation", "strength", "outdoors", "count"]
+        assert len(actual.rows()) == np.count_nonzero(expected)  # a row with 0 would show that its cell has records
+        assert actual.rows().column_names == ["occupation", "strength", "outdoors", "count"]
     assert cancelled > 0
 
 
@@ -200,50 +200,50 @@ def average(w: np.ndarray, n: np.ndarray) -> int:
 @pytest.mark.parametrize("given", [None, "12.34"])
 def test_totals_take_the_noise_of_counts_times_one_average(survey: SurveyAgency, given: str | None) -> None:
     weights = {**AVERAGE, "noise": {"average": {} if given is None else {"weight": given}}}
-    found = survey.simulate(weights=weights, cap=4)
-    noise = DiscreteLaplace(Fraction(2), 4).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
-    assert np.array_equal(found.column("count"), TRUE.n + noise)
+    actual = survey.simulate(weights=weights, cap=4)
+    noise = DiscreteLaplace(Fraction(2), 4).draw(actual.stream("cube", "hypercube/dense"), 0, CELLS)
+    assert np.array_equal(actual.column("count"), TRUE.n + noise)
     mean = average(TRUE.w, TRUE.n) if given is None else 123  # to the nearest step
-    assert np.array_equal(found.steps(), TRUE.w + noise * mean)
+    assert np.array_equal(actual.steps(), TRUE.w + noise * mean)
     variance = DiscreteLaplace(Fraction(2), 4).variance() * (mean / 10) ** 2
-    assert found.cube.model.variance == pytest.approx(variance)
+    assert actual.cube.model.variance == pytest.approx(variance)
 
 
 def test_or_by_stratum_and_an_empty_one_takes_that_of_all(survey: SurveyAgency) -> None:
     """Occupation 13-2021 has no records."""
     weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
-    found = survey.simulate(weights=weights, cap=4)
-    noise = DiscreteLaplace(Fraction(2), 4).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
+    actual = survey.simulate(weights=weights, cap=4)
+    noise = DiscreteLaplace(Fraction(2), 4).draw(actual.stream("cube", "hypercube/dense"), 0, CELLS)
     means = [average(TRUE.w[i : i + 6], TRUE.n[i : i + 6]) for i in range(0, 24, 6)] + [average(TRUE.w, TRUE.n)]
     assert len(set(means)) == 5
     assert noise[24:].any()
-    assert np.array_equal(found.steps(), TRUE.w + noise * np.repeat(means, 6))
+    assert np.array_equal(actual.steps(), TRUE.w + noise * np.repeat(means, 6))
 
 
 def test_controls_take_the_noise_times_the_average_of_all(survey: SurveyAgency) -> None:
     weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
     controls = [{"name": "strength", "by": ["strength"], "epsilon": "1", "cap": 9}]
-    found = survey.simulate(weights=weights, cap=4, controls=controls)
-    noise = DiscreteLaplace(Fraction(1), 9).draw(found.stream("cube_strength~measured", "hypercube/control"), 0, 3)
+    actual = survey.simulate(weights=weights, cap=4, controls=controls)
+    noise = DiscreteLaplace(Fraction(1), 9).draw(actual.stream("cube_strength~measured", "hypercube/control"), 0, 3)
     expected = TRUE.w.reshape(SHAPE).sum(axis=(0, 2)) + noise * average(TRUE.w, TRUE.n)
-    assert np.array_equal(found.steps("total", "cube_strength"), expected)
+    assert np.array_equal(actual.steps("total", "cube_strength"), expected)
 
 
 def test_without_records_the_average_is_the_largest_weight(tmp_path: Path) -> None:
     empty = SurveyAgency(tmp_path / "empty", quotes().slice(0, 0))
-    found = empty.simulate(weights=AVERAGE, cap=4)
-    noise = DiscreteLaplace(Fraction(2), 4).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
-    assert np.array_equal(found.steps(), noise * 2000)
+    actual = empty.simulate(weights=AVERAGE, cap=4)
+    noise = DiscreteLaplace(Fraction(2), 4).draw(actual.stream("cube", "hypercube/dense"), 0, CELLS)
+    assert np.array_equal(actual.steps(), noise * 2000)
 
 
 def test_sparse_totals_take_the_noise_of_their_counts(survey: SurveyAgency) -> None:
-    found = survey.simulate(weights=AVERAGE, cap=4, form="sparse", epsilon="1")
-    moved, drawn = DiscreteLaplace(Fraction(1), 4).sparse(found.stream("cube", "hypercube/sparse"), 0, CELLS)
+    actual = survey.simulate(weights=AVERAGE, cap=4, form="sparse", epsilon="1")
+    moved, drawn = DiscreteLaplace(Fraction(1), 4).sparse(actual.stream("cube", "hypercube/sparse"), 0, CELLS)
     counts, totals = TRUE.n.copy(), TRUE.w.copy()
     counts[moved] += drawn
     totals[moved] += drawn * average(TRUE.w, TRUE.n)
-    assert np.array_equal(sparse_numbers(found, "count"), counts)
-    assert np.array_equal(np.round(sparse_numbers(found, "total") * 10), totals)
+    assert np.array_equal(sparse_numbers(actual, "count"), counts)
+    assert np.array_equal(np.round(sparse_numbers(actual, "total") * 10), totals)
 
 
 # --- units with several records -----------------------------------------------------------------------------------
@@ -252,18 +252,18 @@ def test_sparse_totals_take_the_noise_of_their_counts(survey: SurveyAgency) -> N
 def test_an_establishment_counts_with_some_of_its_records_and_noise_grows_with_them(tmp_path: Path) -> None:
     table = quotes()
     survey = SurveyAgency(tmp_path / "places", table, ESTABLISHMENT)
-    found = survey.simulate(weights=WEIGHTS, controls=CONTROLS[1:], replicates=TABLES)
-    stream = found.stream("cube~measured", "hypercube/dense")
-    counts = found.column("count") - DiscreteLaplace(Fraction(2, 2)).draw(stream, 0, CELLS)
+    actual = survey.simulate(weights=WEIGHTS, controls=CONTROLS[1:], replicates=TABLES)
+    stream = actual.stream("cube~measured", "hypercube/dense")
+    counts = actual.column("count") - DiscreteLaplace(Fraction(2, 2)).draw(stream, 0, CELLS)
     sizes = np.unique(table["establishment"].to_pylist(), return_counts=True)[1]
     assert counts.sum() == np.minimum(sizes, 2).sum() < 400
     assert (counts <= TRUE.n).all()
     assert (counts >= 0).all()
-    totals = found.steps() - DiscreteLaplace(Fraction(4, 2 * 2000)).draw(stream, CELLS, CELLS)
+    totals = actual.steps() - DiscreteLaplace(Fraction(4, 2 * 2000)).draw(stream, CELLS, CELLS)
     assert (totals <= TRUE.w).all()
     assert (totals[counts > 0] > 0).all()
-    noise = DiscreteLaplace(Fraction(1, 2 * 2000)).draw(found.stream("cube_all~measured", "hypercube/control"), 1, 1)
-    assert found.steps("total", "cube_all")[0] - noise[0] == totals.sum()
+    noise = DiscreteLaplace(Fraction(1, 2 * 2000)).draw(actual.stream("cube_all~measured", "hypercube/control"), 1, 1)
+    assert actual.steps("total", "cube_all")[0] - noise[0] == totals.sum()
 
 
 # --- calibration --------------------------------------------------------------------------------------------------
@@ -296,12 +296,12 @@ def test_exact_and_public_controls_are_met_and_measured_ones_reconciled(tmp_path
 
 def test_least_squares_weigh_a_control_by_its_noise(survey: SurveyAgency) -> None:
     """A total seen twice, in the cube with variance D·s² and by itself with v: their mean by precision."""
-    found = survey.simulate(controls=[CONTROLS[1]])
+    actual = survey.simulate(controls=[CONTROLS[1]])
     cube, own = CELLS * DiscreteLaplace(Fraction(2)).variance(), DiscreteLaplace(Fraction(1)).variance()
-    one, two = found.column("count").sum(), found.column("total", "cube_all")[0]
+    one, two = actual.column("count").sum(), actual.column("total", "cube_all")[0]
     mean = (one / cube + two / own) / (1 / cube + 1 / own)
-    assert found.cube.table().estimate[0] == pytest.approx(mean)
-    assert found.cube.table().se_perturbation[0] == pytest.approx((1 / cube + 1 / own) ** -0.5)
+    assert actual.cube.table().estimate[0] == pytest.approx(mean)
+    assert actual.cube.table().se_perturbation[0] == pytest.approx((1 / cube + 1 / own) ** -0.5)
 
 
 def test_raking_that_does_not_converge_gives_way_to_least_squares_and_says_so(tmp_path: Path) -> None:
@@ -322,13 +322,13 @@ def test_raking_that_does_not_converge_gives_way_to_least_squares_and_says_so(tm
 @pytest.mark.parametrize("calibration", ["rake", "regression"])
 def test_integers_keep_the_margins(survey: SurveyAgency, calibration: str) -> None:
     controls = [CONTROLS[0], {**STRENGTHS, "epsilon": "1"}]
-    found = survey.simulate(controls=controls, calibration=calibration, integers=True)
-    cells, real = found.column("whole"), found.column("calibrated")
-    assert found.rows().schema.field("whole").type == pa.int64()
+    actual = survey.simulate(controls=controls, calibration=calibration, integers=True)
+    cells, real = actual.column("whole"), actual.column("calibrated")
+    assert actual.rows().schema.field("whole").type == pa.int64()
     assert (cells >= 0).all()
-    assert found.cube.model.estimate == "calibrated"  # whole numbers are biased
-    assert np.array_equal(found.cube.values, real)
-    assert found.cube.model.whole is not None
+    assert actual.cube.model.estimate == "calibrated"  # whole numbers are biased
+    assert np.array_equal(actual.cube.values, real)
+    assert actual.cube.model.whole is not None
     for axes in ((1, 2), (0, 2)):
         mine, exactly = (np.asarray(values, float).reshape(SHAPE).sum(axis=axes) for values in (cells, real))
         assert (np.floor(exactly - 1e-6).clip(0) <= mine).all()
@@ -364,11 +364,11 @@ def test_stated_variances_are_those_of_many_releases(tmp_path: Path, calibration
 
 
 def test_csv_says_the_same(survey: SurveyAgency) -> None:
-    found = survey.simulate(formats=["csv", "parquet"], weights=WEIGHTS)
-    lines = (found.folder / "cube.simulation.csv").read_text().splitlines()
+    actual = survey.simulate(formats=["csv", "parquet"], weights=WEIGHTS)
+    lines = (actual.folder / "cube.simulation.csv").read_text().splitlines()
     assert lines[0].replace('"', "") == "occupation,strength,outdoors,count,total"
     totals = [float(line.split(",")[-1]) for line in lines[1:]]
-    assert np.array_equal(totals, found.column("total"))
+    assert np.array_equal(totals, actual.column("total"))
 
 
 def test_many_parts_hold_the_same_cube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

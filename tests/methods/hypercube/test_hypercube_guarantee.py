@@ -47,9 +47,9 @@ def survey(tmp_path: Path) -> SurveyAgency:
 
 
 def method_of(survey: SurveyAgency, **changes: Any) -> HypercubeMethod:
-    (found,) = methods(survey.open(**changes).spec)
-    assert isinstance(found, HypercubeMethod)
-    return found
+    (actual,) = methods(survey.open(**changes).spec)
+    assert isinstance(actual, HypercubeMethod)
+    return actual
 
 
 # --- rates and costs ----------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ def test_costs_add_up(survey: SurveyAgency) -> None:
     assert caveat.startswith("Weights and replicate weights are treated as attributes of each record")
     assert "counts 2 + weighted totals 4 + control occupations 1 + control all 1" in str(plan)
     assert UNLESS not in plan.total.in_words()
-    found = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
-    manifest = json.loads((found.folder / "manifest.json").read_text())
+    actual = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
+    manifest = json.loads((actual.folder / "manifest.json").read_text())
     costs = {table["name"]: Fraction(table["guarantee"]["epsilon"]) for table in manifest["tables"]}
     # A calibrated cube is made of everything but the deviations; at no more than it all costs.
     assert costs == {"cube": 28, "cube_occupations": 1, "cube_all": 1, "cube_replicates": 20}
@@ -105,9 +105,9 @@ def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
     tmp_path: Path, unit: Any, k: int, epsilon: str, cap: int
 ) -> None:
     plan = SurveyAgency(tmp_path / "survey", unit=unit).open(epsilon=epsilon, cap=cap).plan()
-    found = brute_delta(Fraction(epsilon) / k, cap, k)
+    actual = brute_delta(Fraction(epsilon) / k, cap, k)
     delta = Decimal(plan.total.delta.numerator) / Decimal(plan.total.delta.denominator)
-    assert found <= delta <= found * Decimal("1.02")
+    assert actual <= delta <= actual * Decimal("1.02")
     if (epsilon, k) == ("2", 1):
         assert 6.32e-7 < plan.total.delta < 6.34e-7  # Li & Krenzke 2020, §3.2
 
@@ -115,10 +115,10 @@ def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
 def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: SurveyAgency) -> None:
     weights = {"column": "weight", "max": "20", "grid": "0.5", "epsilon": "2", "cap": "50"}
     total = survey.open(weights=weights, epsilon=None).plan().total
-    found = brute_delta(Fraction(2, 40), 100, 40)
+    actual = brute_delta(Fraction(2, 40), 100, 40)
     delta = Decimal(total.delta.numerator) / Decimal(total.delta.denominator)
-    assert found <= delta <= found * Decimal("1.02")
-    assert found > 10 * brute_delta(Fraction(2, 40), 100, 1)  # the mass of one value would not do
+    assert actual <= delta <= actual * Decimal("1.02")
+    assert actual > 10 * brute_delta(Fraction(2, 40), 100, 1)  # the mass of one value would not do
 
 
 def test_deltas_of_cube_and_controls_add_up(survey: SurveyAgency) -> None:
@@ -184,8 +184,8 @@ def test_the_average_form_shows_the_weight_of_a_record_and_the_formal_form_does_
     survey = SurveyAgency(tmp_path / "survey", pa.concat_tables([table, pa.Table.from_pylist([one], table.schema)]))
     weights = {**AVERAGE, "noise": {"average": {"weight": "40"}}}
     true = exact(pa.concat_tables([table, pa.Table.from_pylist([one], table.schema)]))
-    found = survey.simulate(weights=weights, cap=7)
-    seen = found.steps() - 400 * found.column("count")
+    actual = survey.simulate(weights=weights, cap=7)
+    seen = actual.steps() - 400 * actual.column("count")
     assert np.array_equal(seen, true.w - 400 * true.n)
     assert seen[24:].sum() + 400 == 1373
     formal = survey.simulate(weights=WEIGHTS)
@@ -214,16 +214,18 @@ def odd() -> pa.Table:
 
 def test_no_record_stops_a_release_and_each_counts_as_is_stated(tmp_path: Path) -> None:
     table = odd()
-    found = SurveyAgency(tmp_path / "survey", table).simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
-    stream = found.stream("cube~measured", "hypercube/dense")
+    actual = SurveyAgency(tmp_path / "survey", table).simulate(
+        weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS
+    )
+    stream = actual.stream("cube~measured", "hypercube/dense")
     true = exact(table)
     assert true.n.sum() == 4 * len(ODD) - 7  # zero, negative, missing, not a number, infinite
-    assert np.array_equal(found.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
+    assert np.array_equal(actual.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
     distribution = DiscreteLaplace(Fraction(4, 2000))
-    assert np.array_equal(found.steps() - distribution.draw(stream, CELLS, CELLS), true.w)
+    assert np.array_equal(actual.steps() - distribution.draw(stream, CELLS, CELLS), true.w)
     distribution = DiscreteLaplace(Fraction(20, REPLICATES * 800))
-    noise = distribution.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
-    shown = np.column_stack([found.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
+    noise = distribution.draw(actual.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
+    shown = np.column_stack([actual.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
     assert np.array_equal(shown - noise.reshape(CELLS, REPLICATES), true.d)
 
 
@@ -232,8 +234,8 @@ def test_nor_does_text_that_is_no_number(tmp_path: Path) -> None:
     texts = ["x", "", " 12.5 ", "1e99", "1e400", "nan", "inf", "1_0", "0x1", None] + ["20"] * 30
     table = with_column(table, "weight", texts, pa.string())
     table = with_column(table, "rep_2", texts[::-1], pa.string())
-    found = SurveyAgency(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="100")
-    assert found.column("count").sum() == 32
+    actual = SurveyAgency(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="100")
+    assert actual.column("count").sum() == 32
 
 
 def test_one_record_more_moves_the_published_numbers_of_one_cell_by_what_is_stated(tmp_path: Path) -> None:
@@ -303,14 +305,14 @@ def test_files_rows_and_columns_do_not_depend_on_the_records(tmp_path: Path, cha
     seen = []
     for i, rows in enumerate((0, 1, 400)):
         table = quotes().slice(0, rows)
-        found = SurveyAgency(tmp_path / str(i), table).simulate(**changes)
-        files = sorted(str(path.relative_to(found.folder)) for path in found.folder.rglob("*"))
+        actual = SurveyAgency(tmp_path / str(i), table).simulate(**changes)
+        files = sorted(str(path.relative_to(actual.folder)) for path in actual.folder.rglob("*"))
         assert not [name for name in files if "measured" in name]
         dense = "form" not in changes
         names = [name.removesuffix(".simulation.parquet") for name in files if name.endswith(".parquet")]
-        tables = {name: found.rows(name) for name in names}
+        tables = {name: actual.rows(name) for name in names}
         lengths = {name: table.num_rows for name, table in tables.items() if dense or name != "cube"}
-        shape = json.loads((found.folder / "cube.simulation.model.json").read_text())
+        shape = json.loads((actual.folder / "cube.simulation.model.json").read_text())
         keys = {key: type(value).__name__ for key, value in shape.items()}
         seen.append((files, lengths, {name: table.schema for name, table in tables.items()}, keys))
     assert all(one == seen[0] for one in seen[1:])
@@ -342,12 +344,12 @@ def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(
 
 def test_records_above_the_largest_weight_are_dropped_if_so_declared(tmp_path: Path) -> None:
     table = odd()
-    found = SurveyAgency(tmp_path / "survey", table).simulate(weights={**WEIGHTS, "above": "drop"})
+    actual = SurveyAgency(tmp_path / "survey", table).simulate(weights={**WEIGHTS, "above": "drop"})
     keep = [row["weight"] is not None and row["weight"] <= 200 for row in table.to_pylist()]
     true = exact(table.filter(pa.array(keep)))
-    stream = found.stream("cube", "hypercube/dense")
-    assert np.array_equal(found.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
-    assert np.array_equal(found.steps() - DiscreteLaplace(Fraction(4, 2000)).draw(stream, CELLS, CELLS), true.w)
+    stream = actual.stream("cube", "hypercube/dense")
+    assert np.array_equal(actual.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
+    assert np.array_equal(actual.steps() - DiscreteLaplace(Fraction(4, 2000)).draw(stream, CELLS, CELLS), true.w)
 
 
 def test_errors_by_strata_are_those_of_the_largest_average(survey: SurveyAgency) -> None:
@@ -428,18 +430,18 @@ def test_a_bound_is_cut_to_whole_steps(survey: SurveyAgency) -> None:
 def test_a_control_may_be_called_like_what_is_measured_aside(survey: SurveyAgency) -> None:
     controls = [{"name": "replicates0", "by": ["strength"], "epsilon": "1"}]
     squares = {"epsilon": "3", "tables": [["major"]], "design_effect": "1"}
-    found = survey.simulate(weights=WEIGHTS, controls=controls, squared_weights=squares)
-    assert found.rows("cube_replicates0").num_rows == 3
+    actual = survey.simulate(weights=WEIGHTS, controls=controls, squared_weights=squares)
+    assert actual.rows("cube_replicates0").num_rows == 3
 
 
 def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
     survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.methods.hypercube.tables.LARGEST_TOTAL", 10.0)
-    found = survey.simulate(controls=CONTROLS, integers=True)
-    assert np.array_equal(found.column("whole"), np.rint(found.column("calibrated").clip(0)))
-    assert found.cube.model.whole is not None
-    assert "rounded cell by cell" in found.cube.model.whole.problems[0]
+    actual = survey.simulate(controls=CONTROLS, integers=True)
+    assert np.array_equal(actual.column("whole"), np.rint(actual.column("calibrated").clip(0)))
+    assert actual.cube.model.whole is not None
+    assert "rounded cell by cell" in actual.cube.model.whole.problems[0]
 
 
 def test_counts_beside_totals_can_be_asked_for(survey: SurveyAgency) -> None:

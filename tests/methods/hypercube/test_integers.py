@@ -55,13 +55,13 @@ def rounded(x: Floats, targets: NDArray[np.int64]) -> NDArray[np.bool_]:
     return (targets >= np.floor(x + NEAR)) & (targets <= np.ceil(x - NEAR))
 
 
-def check(found: IntegerCube, margins: list[Margin]) -> None:
+def check(actual: IntegerCube, margins: list[Margin]) -> None:
     """What holds whatever the cube was."""
-    values = found.values.astype(np.float64).reshape(-1)
-    assert found.values.dtype == np.int64
+    values = actual.values.astype(np.float64).reshape(-1)
+    assert actual.values.dtype == np.int64
     assert values.min(initial=0) >= 0
-    assert found.largest_gap == 0
-    for margin, target in zip(margins, found.targets, strict=True):
+    assert actual.largest_gap == 0
+    for margin, target in zip(margins, actual.targets, strict=True):
         assert target.dtype == np.int64
         np.testing.assert_array_equal(margin.add_up(values), target)
 
@@ -70,14 +70,14 @@ def check(found: IntegerCube, margins: list[Margin]) -> None:
 @given(cubes, st.sampled_from(CHAINS + OTHERS), st.integers(0, 2**64 - 1))
 def test_margins_are_met_and_rounded(x: Floats, sets: Sets, word: int) -> None:
     margins = margins_of(sets)
-    found = round_cube(x, margins, words=np.array([word], np.uint64))
-    check(found, margins)
-    assert found.values.shape == SHAPE
-    assert rounded(x.sum(), found.values.sum())
-    assert all(problem.kind == "beyond" for problem in found.problems)
-    named = {problem.margin for problem in found.problems}
+    actual = round_cube(x, margins, words=np.array([word], np.uint64))
+    check(actual, margins)
+    assert actual.values.shape == SHAPE
+    assert rounded(x.sum(), actual.values.sum())
+    assert all(problem.kind == "beyond" for problem in actual.problems)
+    named = {problem.margin for problem in actual.problems}
     assert not named or sets in OTHERS
-    for margin, target in zip(margins, found.targets, strict=True):
+    for margin, target in zip(margins, actual.targets, strict=True):
         assert rounded(margin.add_up(x), target).all() == (margin.name not in named)
 
 
@@ -87,17 +87,17 @@ def test_margins_are_met_and_rounded(x: Floats, sets: Sets, word: int) -> None:
 @example(-np.eye(3)[:, :2, None] * np.ones(4) + 0.1, [(0, 1), (0, 2)])
 def test_negative_cells_and_sums(x: Floats, sets: Sets) -> None:
     margins = margins_of(sets)
-    found = round_cube(x, margins, words=WORDS)
-    check(found, margins)
+    actual = round_cube(x, margins, words=WORDS)
+    check(actual, margins)
     below = {m.name for m in margins if (m.add_up(x) < -NEAR).any()}
-    assert {p.margin for p in found.problems if p.kind == "negative"} == below
-    for problem in found.problems:
+    assert {p.margin for p in actual.problems if p.kind == "negative"} == below
+    for problem in actual.problems:
         margin = next(m for m in margins if m.name == problem.margin)
         if problem.kind == "negative":
             assert margin.add_up(x)[problem.cell] < 0
-            assert found.targets[margins.index(margin)][problem.cell] == 0
-    if not found.problems:
-        for margin, target in zip(margins, found.targets, strict=True):
+            assert actual.targets[margins.index(margin)][problem.cell] == 0
+    if not actual.problems:
+        for margin, target in zip(margins, actual.targets, strict=True):
             assert rounded(margin.add_up(x), target).all()
 
 
@@ -113,11 +113,11 @@ def test_whole_cubes_stay(cube: NDArray[np.int64], sets: Sets) -> None:
 def test_whole_sums_stay_and_runs_repeat(x: Floats, sets: Sets) -> None:
     """Also: the order of the margins changes nothing."""
     margins = margins_of(sets)
-    found = round_cube(x, margins, words=WORDS)
-    np.testing.assert_array_equal(round_cube(x, margins, words=WORDS).values, found.values)
-    np.testing.assert_array_equal(round_cube(x, margins[::-1], words=WORDS).values, found.values)
+    actual = round_cube(x, margins, words=WORDS)
+    np.testing.assert_array_equal(round_cube(x, margins, words=WORDS).values, actual.values)
+    np.testing.assert_array_equal(round_cube(x, margins[::-1], words=WORDS).values, actual.values)
     if sets in CHAINS:
-        for margin, target in zip(margins, found.targets, strict=True):
+        for margin, target in zip(margins, actual.targets, strict=True):
             real = margin.add_up(x)
             kept = np.abs(real - np.rint(real)) < NEAR / 2
             np.testing.assert_array_equal(target[kept], np.rint(real)[kept])
@@ -127,19 +127,19 @@ def test_whole_sums_stay_and_runs_repeat(x: Floats, sets: Sets) -> None:
 @given(cubes)
 def test_without_margins_every_running_sum_is_kept(x: Floats) -> None:
     """Systematic sampling: after any cell, the whole cube is less than one unit ahead or behind."""
-    found = round_cube(x, [], words=WORDS)
-    assert rounded(x, found.values).all()
-    assert np.abs(np.cumsum(found.values) - np.cumsum(x)).max() < 1 + NEAR
+    actual = round_cube(x, [], words=WORDS)
+    assert rounded(x, actual.values).all()
+    assert np.abs(np.cumsum(actual.values) - np.cumsum(x)).max() < 1 + NEAR
 
 
 def test_words_matter() -> None:
     x = np.random.default_rng(0).random((6, 6))
     margins = margins_of([(0,), (1,)], x.shape)
-    found = [
+    actual = [
         round_cube(x, margins, words=np.array(words, np.uint64)).values.tobytes()
         for words in ([1], [2], [1, 0], [2**64 - 1])
     ]
-    assert len(set(found)) == 4
+    assert len(set(actual)) == 4
 
 
 def grouped(name: str, axes: Sequence[tuple[int, list[int]]], shape: Sequence[int]) -> Margin:
@@ -157,10 +157,10 @@ def test_nested_groups(x: Floats, word: int) -> None:
         Margin.over(x.shape, (0,), "occupation"),
     ]
     assert non_decomposable(margins) is None
-    found = round_cube(x, margins, words=np.array([word], np.uint64))
-    check(found, margins)
-    assert rounded(margins[1].add_up(x), found.targets[1]).all()
-    assert rounded(margins[2].add_up(x), found.targets[2]).all()
+    actual = round_cube(x, margins, words=np.array([word], np.uint64))
+    check(actual, margins)
+    assert rounded(margins[1].add_up(x), actual.targets[1]).all()
+    assert rounded(margins[2].add_up(x), actual.targets[2]).all()
 
 
 def test_groups_that_overlap_are_refused() -> None:
@@ -273,10 +273,10 @@ def test_some_cubes_cannot_be_rounded_at_all() -> None:
         x[cell] = 0.5 * (sum(cell) % 2 == 0)
     margins = margins_of([(0, 1, 2), (0,), (1,), (2,)], TINY)
     assert not roundable(x, margins)
-    found = round_cube(x, margins, words=WORDS)
-    check(found, margins)
-    assert [p.margin for p in found.problems] == ["0×1×2"]
-    for margin, target in zip(margins[1:], found.targets[1:], strict=True):
+    actual = round_cube(x, margins, words=WORDS)
+    check(actual, margins)
+    assert [p.margin for p in actual.problems] == ["0×1×2"]
+    for margin, target in zip(margins[1:], actual.targets[1:], strict=True):
         np.testing.assert_array_equal(target, margin.add_up(x))
 
 
@@ -316,10 +316,10 @@ def test_every_cell_of_a_dense_cube_is_within_one(shape: tuple[int, ...], sets: 
     """Measured: no exception in 40 cubes of each kind. Without the swaps 1 in 200 to 1 in 6,000 cells."""
     x = np.random.default_rng(4).gamma(0.5, scale, shape)
     margins = margins_of(sets, shape)
-    found = round_cube(x, margins, words=WORDS)
-    check(found, margins)
-    assert not found.problems
-    assert rounded(x, found.values).all()
+    actual = round_cube(x, margins, words=WORDS)
+    check(actual, margins)
+    assert not actual.problems
+    assert rounded(x, actual.values).all()
 
 
 def test_negative_cubes_stay_near_the_raked_ones() -> None:
@@ -328,13 +328,13 @@ def test_negative_cubes_stay_near_the_raked_ones() -> None:
     rng = np.random.default_rng(2)
     x = rng.gamma(0.5, 2, shape) + rng.laplace(0, 0.3, shape)
     margins = margins_of([(0, 1), (0, 2), (0, 3)], shape)
-    found = round_cube(x, margins, words=WORDS)
-    check(found, margins)
+    actual = round_cube(x, margins, words=WORDS)
+    check(actual, margins)
     goals = [margin.add_up(x) for margin in margins]
     assert min(goal.min() for goal in goals) > 0
-    assert all(rounded(goal, target).all() for goal, target in zip(goals, found.targets, strict=True))
+    assert all(rounded(goal, target).all() for goal, target in zip(goals, actual.targets, strict=True))
     near = rake(np.maximum(x, 0), margins, goals, tolerance=NEAR, cycles=100).values
-    assert (np.abs(found.values - near) >= 1).mean() < 1e-3
+    assert (np.abs(actual.values - near) >= 1).mean() < 1e-3
 
 
 def mean_error(x: Floats, margins: list[Margin], runs: int) -> tuple[Floats, Floats]:

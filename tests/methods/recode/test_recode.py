@@ -176,11 +176,11 @@ def published(
     office: RecodingOffice, name: str, release: str = "new"
 ) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """The rows of a table by institution, degree and code."""
-    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    actual: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in read_rows(office.folder / f"out-{release}", name):
         code = row.get("cip4") or row.get("cip2") or ""
-        found.setdefault((row["institution"], row["degree_level"], code), []).append(row)
-    return found
+        actual.setdefault((row["institution"], row["degree_level"], code), []).append(row)
+    return actual
 
 
 def test_draws_are_counted(new: MeasurementFolder) -> None:
@@ -268,14 +268,14 @@ def test_flows_are_corrected_after_recoding(recoded_office: RecodingOffice, new:
 
 
 def test_published_measurements_are_the_recoded_ones(recoded_office: RecodingOffice, new: MeasurementFolder) -> None:
-    found = dict.fromkeys(new.groups("flows"), 0)
+    actual = dict.fromkeys(new.groups("flows"), 0)
     count = 0
     for row in read_rows(recoded_office.folder / "out-new", "flows_measured"):
         assert row["measured"] != 0
         key = row["institution"], row["degree_level"], row["cip4"], row["grad_cohort"], row["years_after"]
-        found[key] += row["measured"]
+        actual[key] += row["measured"]
         count += 1
-    assert found == {key: int(row.sum()) for key, row in new.groups("flows").items()}
+    assert actual == {key: int(row.sum()) for key, row in new.groups("flows").items()}
     assert count == np.count_nonzero(new.counts["flows"])
 
 
@@ -326,13 +326,13 @@ def test_no_record_and_no_key_is_needed(
 def test_batches_of_words_do_not_change_the_result(
     measured_office: RecodingOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    actual = []
     for words in (1 << 21, 7):
         monkeypatch.setattr("discreet.methods.recode.recoding.WORDS", words)
         office = measured_office.copied(tmp_path / f"office-{words}")
         office.recode(EARNINGS, FLOWS)
-        found.append(office.kept("new").counts)
-    assert all(np.array_equal(found[0][name], found[1][name]) for name in ("earnings", "flows"))
+        actual.append(office.kept("new").counts)
+    assert all(np.array_equal(actual[0][name], actual[1][name]) for name in ("earnings", "flows"))
 
 
 def test_the_same_bytes_from_measurements_that_lie_elsewhere(
@@ -341,8 +341,8 @@ def test_the_same_bytes_from_measurements_that_lie_elsewhere(
     shutil.move(office.folder / "kept/old", tmp_path / "archive")
     out = office.recode(recode={"measurements": str(tmp_path / "archive")}, keep_measurements=...)
     expected = contents(recoded_office.folder / "out-new")
-    found = contents(out)
-    assert {**found, "manifest.json": b""} == {**expected, "manifest.json": b""}
+    actual = contents(out)
+    assert {**actual, "manifest.json": b""} == {**expected, "manifest.json": b""}
     assert not (office.folder / "kept/new").exists()
     assert office.ledger.chain().kept("new") == {}
 
@@ -352,10 +352,10 @@ def test_many_files_give_the_same_numbers(
 ) -> None:
     monkeypatch.setattr("discreet.methods.histograms.PART", 40)
     office.recode()
-    found, expected = office.kept("new"), recoded_office.kept("new")
-    assert max(len(table.files) for table in found.about.tables) > 5
+    actual, expected = office.kept("new"), recoded_office.kept("new")
+    assert max(len(table.files) for table in actual.about.tables) > 5
     for table in MEASURED:
-        assert (found.counts[table] == expected.counts[table]).all()
+        assert (actual.counts[table] == expected.counts[table]).all()
     same = {"measurements": "kept/new", "crosswalk": SAME, "history": ..., "overrides": ...}
     office.recode(recode=same, release="same", keep_measurements="kept/same")
     for table in MEASURED:
@@ -364,17 +364,17 @@ def test_many_files_give_the_same_numbers(
 
 def test_some_tables_of_a_release_can_be_recoded_alone(office: RecodingOffice, recoded_office: RecodingOffice) -> None:
     office.recode({**FLOWS, "levels": []}, {**FAMILIES, "percentiles": ["50"]})
-    found, expected = office.kept("new"), recoded_office.kept("new")
-    assert [table.name for table in found.about.tables] == ["flows", "families"]
+    actual, expected = office.kept("new"), recoded_office.kept("new")
+    assert [table.name for table in actual.about.tables] == ["flows", "families"]
     for table in ("flows", "families"):
-        assert (found.counts[table] == expected.counts[table]).all()
+        assert (actual.counts[table] == expected.counts[table]).all()
 
 
 def test_another_release_draws_otherwise(office: RecodingOffice, recoded_office: RecodingOffice) -> None:
     office.recode(EARNINGS, release="other", keep_measurements="kept/other")
-    found, expected = office.kept("other"), recoded_office.kept("new")
-    assert (found.counts["earnings"] != expected.counts["earnings"]).any()
-    assert (cells(found, "earnings", ASTER, "05", "01.01") == cells(expected, "earnings", ASTER, "05", "01.01")).all()
+    actual, expected = office.kept("other"), recoded_office.kept("new")
+    assert (actual.counts["earnings"] != expected.counts["earnings"]).any()
+    assert (cells(actual, "earnings", ASTER, "05", "01.01") == cells(expected, "earnings", ASTER, "05", "01.01")).all()
 
 
 def test_what_a_recoding_says_about_itself(recoded_office: RecodingOffice) -> None:

@@ -42,8 +42,8 @@ def crosswalk() -> Crosswalk:
 def series() -> list[str]:
     """The four-digit codes of 2010, as the file lists them."""
     with REAL.open(newline="", encoding="utf-8-sig") as file:
-        found = [row["CIPCode2010"].strip('="') for row in csv.DictReader(file)]
-    return [code for code in dict.fromkeys(found) if len(code) == 5]
+        actual = [row["CIPCode2010"].strip('="') for row in csv.DictReader(file)]
+    return [code for code in dict.fromkeys(actual) if len(code) == 5]
 
 
 def opened(place: Path, release: str, codes: list[str], **more: Any) -> OpenRelease:

@@ -136,9 +136,9 @@ def test_from_the_command_line(office: RecodingOffice) -> None:
     ledger = ["--ledger", str(office.folder / "discreet-ledger.sqlite")]
 
     def output(*arguments: str) -> str:
-        found = CliRunner().invoke(app, list(arguments))
-        assert found.exit_code == 0, found.output
-        return found.output
+        actual = CliRunner().invoke(app, list(arguments))
+        assert actual.exit_code == 0, actual.output
+        return actual.output
 
     assert "recoded, no additional epsilon" in output("plan", spec, *ledger)
     text = output("run", spec, "--out", out, *ledger)

@@ -84,33 +84,33 @@ def test_groups_go_where_their_codes_go(base: Path, order: tuple[int, int]) -> N
     """Whatever place the code has among the attributes, and whatever the order of the new list."""
     attributes, changed = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     old, new = tuple(attributes[i] for i in order), tuple(changed[i] for i in order)
-    found = recoding(base, old, new).provenance
-    assert found.starts is not None
-    assert found.targets is not None
+    actual = recoding(base, old, new).provenance
+    assert actual.starts is not None
+    assert actual.targets is not None
     before = list(itertools.product(*(a.categories for a in old)))
     after = list(itertools.product(*(a.categories for a in new)))
     becomes = {"a": {"a", "b"}, "b": {"b"}, "c": {"c"}, "d": {"c", "d"}}
     place = order.index(0)
     for m, key in enumerate(before):
-        targets = [after[t] for t in found.targets[found.starts[m] : found.starts[m + 1]]]
+        targets = [after[t] for t in actual.targets[actual.starts[m] : actual.starts[m + 1]]]
         assert {target[place][0] for target in targets} == becomes[key[place][0]]
         assert len(targets) == len(becomes[key[place][0]])
         assert {target[1 - place] for target in targets} == {key[1 - place]}
 
 
 def test_shares_follow_the_finest_level_with_support(base: Path) -> None:
-    found = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))).transitions.of
+    actual = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))).transitions.of
     smallest = Fraction(1, 100)
 
     def shares(old: str, when: str) -> tuple[int | None, list[Fraction]]:
-        transition = found[(old,), (when,)]
+        transition = actual[(old,), (when,)]
         return transition.level, [share for _, share in transition.destinations]
 
     assert shares("a", "2010") == (0, [Fraction(3, 4), Fraction(1, 4)])
     assert shares("a", "2013") == (0, [5 / (5 + smallest), smallest / (5 + smallest)])
     assert shares("a", "2016") == (1, [Fraction(8, 9), Fraction(1, 9)])
     assert shares("d", "2010") == (1, [Fraction(1, 2), Fraction(1, 2)])
-    assert found[("b",), ("2010",)].rule == "direct"
+    assert actual[("b",), ("2010",)].rule == "direct"
 
 
 def pieces(counts: GroupCounts, size: int) -> Iterator[tuple[int, GroupCounts]]:
@@ -122,9 +122,9 @@ def pieces(counts: GroupCounts, size: int) -> Iterator[tuple[int, GroupCounts]]:
 def test_counts_are_divided_to_the_unit_however_they_come(base: Path, rule: str, size: int) -> None:
     counts = np.random.default_rng(1).integers(-40, 200, (12, 3))
     asked_ = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), rule=rule)
-    found = asked_.recode(pieces(counts, size), "r")
-    assert (found == asked_.recode(pieces(counts, 12), "r")).all()
-    cubes = counts.reshape(4, 3, 3), found.reshape(5, 3, 3)
+    actual = asked_.recode(pieces(counts, size), "r")
+    assert (actual == asked_.recode(pieces(counts, 12), "r")).all()
+    cubes = counts.reshape(4, 3, 3), actual.reshape(5, 3, 3)
     assert (cubes[0].sum(axis=0) == cubes[1].sum(axis=0)).all()
     assert not cubes[1][NEW.index("e")].any()
     a, b = cubes[1][NEW.index("a")], cubes[1][NEW.index("b")]
@@ -139,11 +139,11 @@ def test_other_releases_and_tables_divide_otherwise(base: Path) -> None:
     old, new = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     one = recoding(base, old, new)
     other = Recoding("u", one.old, one.new, one.files)
-    found = [one.recode(pieces(counts, 12), release) for release in ("r", "r", "s")]
-    found.append(other.recode(pieces(counts, 12), "r"))
-    assert (found[0] == found[1]).all()
-    assert (found[0] != found[2]).any()
-    assert (found[0] != found[3]).any()
+    actual = [one.recode(pieces(counts, 12), release) for release in ("r", "r", "s")]
+    actual.append(other.recode(pieces(counts, 12), "r"))
+    assert (actual[0] == actual[1]).all()
+    assert (actual[0] != actual[2]).any()
+    assert (actual[0] != actual[3]).any()
 
 
 def test_words_of_groups_are_not_shared() -> None:
@@ -156,16 +156,16 @@ def test_words_of_groups_are_not_shared() -> None:
 
 
 def test_a_table_without_the_columns_is_unchanged(base: Path) -> None:
-    found = recoding(base, (year(*YEARS),), (year(*YEARS),))
+    actual = recoding(base, (year(*YEARS),), (year(*YEARS),))
     counts = np.arange(9).reshape(3, 3)
-    assert (found.recode(pieces(counts, 3), "r") == counts).all()
-    assert found.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
+    assert (actual.recode(pieces(counts, 3), "r") == counts).all()
+    assert actual.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
 
 
 def test_the_lines_of_a_plan(base: Path) -> None:
     write_csv(base / "overrides.csv", ("from", "to", "share"), [("d", "d", "1"), ("c", "b", "1"), ("zz", "yy", "1")])
-    found = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), overrides="overrides.csv")
-    assert set(found.plan_lines()) >= {
+    actual = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), overrides="overrides.csv")
+    assert set(actual.plan_lines()) >= {
         "6 codes of groups: direct",
         "3 codes of groups: override",
         "2 codes of groups: probabilistic, by the shares of year",
@@ -182,9 +182,9 @@ def test_a_column_of_shares_need_not_be_there(base: Path, wrapped: bool) -> None
     half = Fraction(1, 2)
     assert Classifications(declared, base).overrides(("field",)) == {("d",): ((("c",), half), (("d",), half))}
     (base / "overrides.csv").write_text(f"{mark}share,from,to\n0.2,d,c\n0.8,d,d\n")
-    found = Classifications(declared, base).overrides(("field",))
-    assert found == {("d",): ((("c",), Fraction(1, 5)), (("d",), Fraction(4, 5)))}
-    assert found == read_overrides(base / "overrides.csv", share="share")
+    actual = Classifications(declared, base).overrides(("field",))
+    assert actual == {("d",): ((("c",), Fraction(1, 5)), (("d",), Fraction(4, 5)))}
+    assert actual == read_overrides(base / "overrides.csv", share="share")
 
 
 def test_a_header_alone_or_no_file(base: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_table_that_cannot_be_held_is_refused(base: Path, monkeypatch: pytest.
 
 def test_draws_of_what_was_recoded_before(base: Path) -> None:
     old = measured((code(*OLD), year("2010")), draws=(1, 2, 0, 1))
-    found = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).provenance
-    draws, blurred = found.draws(np.arange(5), 5)
+    actual = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).provenance
+    draws, blurred = actual.draws(np.arange(5), 5)
     seen = {c: (int(d), bool(b)) for c, d, b in zip(NEW, draws, blurred, strict=True)}
     assert seen == {"a": (1, True), "b": (3, True), "c": (1, True), "d": (1, True), "e": (0, False)}
-    assert found.draws(np.zeros(5, np.int64), 1)[0].tolist() == [4]
+    assert actual.draws(np.zeros(5, np.int64), 1)[0].tolist() == [4]

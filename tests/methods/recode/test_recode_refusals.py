@@ -64,9 +64,9 @@ def with_domain(**changes: Any) -> Changes:
 
 
 def with_columns(attribute: str, columns: list[str]) -> Changes:
-    found = copy.deepcopy(domains("programmes_new.csv"))
-    found["programme"]["coarser"][attribute] = columns
-    return {"domains": found}
+    actual = copy.deepcopy(domains("programmes_new.csv"))
+    actual["programme"]["coarser"][attribute] = columns
+    return {"domains": actual}
 
 
 # --- other than was measured ----------------------------------------------------------------------------------------

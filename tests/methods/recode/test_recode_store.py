@@ -60,9 +60,9 @@ def test_recoded_in_a_store(
             office.open(spec).run(out)
     else:
         release.run(out)
-    found = store.files(f"{prefix}/{'out2' if out.partition('?')[0].endswith('2') else 'out'}")
-    assert bare(found) == expected[0]
-    assert "manifest.json" in found
+    actual = store.files(f"{prefix}/{'out2' if out.partition('?')[0].endswith('2') else 'out'}")
+    assert bare(actual) == expected[0]
+    assert "manifest.json" in actual
     kept = "new2" if out.partition("?")[0].endswith("2") else "new"
     assert store.files(f"{prefix}/{kept}") == expected[1]
     assert verify_folder(office.ledger, out).derived_from == "old"

@@ -65,19 +65,19 @@ def cip(path: Path, length: int | None = 7) -> Crosswalk:
 
 
 def test_only_the_finest_codes_count_and_wrapping_is_taken_off(write: Write) -> None:
-    found = cip(write(CIP))
-    assert found.shares == {"01.0101": (("01.0101", F(1)),), "01.0102": (("02.0101", F(1)),)}
-    assert found.deleted == {"60.0101"}
-    assert found.new == {"02.0199"}  # 02.0101 is listed as new, but an old code leads to it
-    assert found.summary() == CrosswalkSummary(unchanged=1, moved=1, split=0, deleted=1, new=1)
+    actual = cip(write(CIP))
+    assert actual.shares == {"01.0101": (("01.0101", F(1)),), "01.0102": (("02.0101", F(1)),)}
+    assert actual.deleted == {"60.0101"}
+    assert actual.new == {"02.0199"}  # 02.0101 is listed as new, but an old code leads to it
+    assert actual.summary() == CrosswalkSummary(unchanged=1, moved=1, split=0, deleted=1, new=1)
     assert set(cip(write(CIP), None).shares) == {"01", "01.01", "01.0101", "01.0102"}
 
 
 def test_one_to_many_with_weights(write: Write) -> None:
-    found = read_crosswalk(write(NAICS), "old", "new", weight="jobs")
-    assert found.shares["315110"] == (("315120", F(3, 4)), ("315990", F(1, 4)))
-    assert found.shares["333911"] == (("333914", F(2, 5)), ("333999", F(3, 5)))
-    assert found.summary() == CrosswalkSummary(unchanged=0, moved=1, split=2, deleted=1, new=1)
+    actual = read_crosswalk(write(NAICS), "old", "new", weight="jobs")
+    assert actual.shares["315110"] == (("315120", F(3, 4)), ("315990", F(1, 4)))
+    assert actual.shares["333911"] == (("333914", F(2, 5)), ("333999", F(3, 5)))
+    assert actual.summary() == CrosswalkSummary(unchanged=0, moved=1, split=2, deleted=1, new=1)
     assert read_crosswalk(write(NAICS), "old", "new").shares["315110"] == (("315120", F(1, 2)), ("315990", F(1, 2)))
 
 
@@ -127,13 +127,13 @@ def test_a_line_from_one_level_to_another_is_refused(write: Write) -> None:
 def test_overrides_of_finest_codes(write: Write) -> None:
     lines = "60.0101,02.0199\n99.9999,01.0101\n99.9999,02.0101\n01.0101,02.0101\n"
     overrides = finest_overrides(read_overrides(write(f"from,to\n{lines}")))
-    found = cip(write(CIP)).with_overrides(overrides)
-    assert found.shares["60.0101"] == (("02.0199", F(1)),)
-    assert found.shares["99.9999"] == (("01.0101", F(1, 2)), ("02.0101", F(1, 2)))
-    assert not found.deleted
-    assert not found.new
-    assert found.shares["01.0102"] == (("02.0101", F(1)),)
-    assert found.shares["01.0101"] == (("02.0101", F(1)),)
+    actual = cip(write(CIP)).with_overrides(overrides)
+    assert actual.shares["60.0101"] == (("02.0199", F(1)),)
+    assert actual.shares["99.9999"] == (("01.0101", F(1, 2)), ("02.0101", F(1, 2)))
+    assert not actual.deleted
+    assert not actual.new
+    assert actual.shares["01.0102"] == (("02.0101", F(1)),)
+    assert actual.shares["01.0101"] == (("02.0101", F(1)),)
 
 
 def test_shares_that_are_none_are_refused() -> None:
@@ -143,9 +143,9 @@ def test_shares_that_are_none_are_refused() -> None:
 
 
 def test_a_crosswalk_knows_the_new_codes(write: Write) -> None:
-    found = cip(write(CIP))
-    assert all(map(found.has_new_code, ("01.0101", "02.0101", "02.0199")))
-    assert not any(map(found.has_new_code, ("60.0101", "01.0102", "")))
+    actual = cip(write(CIP))
+    assert all(map(actual.has_new_code, ("01.0101", "02.0101", "02.0199")))
+    assert not any(map(actual.has_new_code, ("60.0101", "01.0102", "")))
 
 
 # ------------------------------------------------------------------------------------------------------- overrides

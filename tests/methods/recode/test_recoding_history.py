@@ -59,7 +59,7 @@ HEADER = "inst,cohort,title,awards,degree,old,new\n"
 
 
 def test_lines_are_cast_by_the_crosswalk_or_by_their_own_new_code(write: Write) -> None:
-    found = read(
+    actual = read(
         write(
             HEADER
             + "001,2010,x,5,05,A1,\n"
@@ -70,24 +70,24 @@ def test_lines_are_cast_by_the_crosswalk_or_by_their_own_new_code(write: Write) 
             + "001,2013,x,100,05,A1,\n"
         )
     )
-    assert found.columns == ("degree", "inst", "cohort")
-    assert found.counts(0, A, ("05", "001", "2010")) == {A: 9 + F(7, 3), B: 3 + F(14, 3)}
-    assert found.counts(0, A, ("05", "001", "2013")) == {A: 100}
-    assert found.counts(1, A, ("05", "001", "2013")) == {A: 109 + F(7, 3), B: 3 + F(14, 3)}
-    assert found.counts(0, A, ("05", "001", "1999")) == {}
-    assert found.counts(0, A, ("05", "002", "2010")) == {}
-    assert found.counts(0, ("C",), ("05", "001", "2010")) == {}
+    assert actual.columns == ("degree", "inst", "cohort")
+    assert actual.counts(0, A, ("05", "001", "2010")) == {A: 9 + F(7, 3), B: 3 + F(14, 3)}
+    assert actual.counts(0, A, ("05", "001", "2013")) == {A: 100}
+    assert actual.counts(1, A, ("05", "001", "2013")) == {A: 109 + F(7, 3), B: 3 + F(14, 3)}
+    assert actual.counts(0, A, ("05", "001", "1999")) == {}
+    assert actual.counts(0, A, ("05", "002", "2010")) == {}
+    assert actual.counts(0, ("C",), ("05", "001", "2010")) == {}
 
 
 def test_zeros_are_no_support(write: Write) -> None:
-    found = read(write(HEADER + "001,2010,x,0,05,A1,\n002,2010,x,3,05,A2,\n"))
-    assert found.counts(0, A, ("05", "001", "2010")) == {}
-    assert found.counts(2, A, ("05", "001", "2010")) == {B: 3}
+    actual = read(write(HEADER + "001,2010,x,0,05,A1,\n002,2010,x,3,05,A2,\n"))
+    assert actual.counts(0, A, ("05", "001", "2010")) == {}
+    assert actual.counts(2, A, ("05", "001", "2010")) == {B: 3}
 
 
 def test_a_file_without_lines_has_no_support(write: Write) -> None:
-    found = read(write(HEADER))
-    assert all(found.counts(level, A, ("05", "001", "2010")) == {} for level in range(4))
+    actual = read(write(HEADER))
+    assert all(actual.counts(level, A, ("05", "001", "2010")) == {} for level in range(4))
 
 
 rows = st.lists(
@@ -114,7 +114,7 @@ def test_totals_are_those_of_plain_python(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK", block)  # lines are read in blocks: their borders are of no account
-        found = read(write(HEADER + text))
+        actual = read(write(HEADER + text))
     for level, columns in enumerate(LEVELS):
         for key in product(["01", "02"], ["i", "j", "k"], ["2010", "2013"]):
             wanted: dict[Key, Fraction] = {}
@@ -122,7 +122,7 @@ def test_totals_are_those_of_plain_python(
                 if old[0] == "A" and tuple(own)[: len(columns)] == key[: len(columns)]:
                     for code, share in ((new, F(1)),) if new else CROSSWALK.shares[old]:
                         wanted[(code[0],)] = wanted.get((code[0],), F(0)) + n * share
-            assert found.counts(level, A, key) == {new: n for new, n in wanted.items() if n}
+            assert actual.counts(level, A, key) == {new: n for new, n in wanted.items() if n}
 
 
 def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(tmp_path: Path) -> Non
 
 
 def test_a_code_may_be_a_key_too(write: Write) -> None:
-    found = read_history(write("old,n\nA1,3\nA2,4\n"), PUBLISHED, [["old"], []], old="old", number="n")
-    assert [found.counts(level, A, ("A2",)) for level in range(2)] == [{B: 4}, {A: 3, B: 4}]
+    actual = read_history(write("old,n\nA1,3\nA2,4\n"), PUBLISHED, [["old"], []], old="old", number="n")
+    assert [actual.counts(level, A, ("A2",)) for level in range(2)] == [{B: 4}, {A: 3, B: 4}]
 
 
 def test_levels_may_overlap_in_any_way(write: Write) -> None:
     path = write("x,y,old,n\n1,a,A1,1\n1,b,A2,2\n2,a,A2,4\n")
-    found = read_history(path, PUBLISHED, [["x"], ["y", "x"], ["y"]], old="old", number="n")
-    assert found.columns == ("x", "y")
-    assert [found.counts(level, A, ("1", "a")) for level in range(3)] == [{A: 1, B: 2}, {A: 1}, {A: 1, B: 4}]
+    actual = read_history(path, PUBLISHED, [["x"], ["y", "x"], ["y"]], old="old", number="n")
+    assert actual.columns == ("x", "y")
+    assert [actual.counts(level, A, ("1", "a")) for level in range(3)] == [{A: 1, B: 2}, {A: 1}, {A: 1, B: 4}]
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_what_completions_may_not_say(write: Write, line: str, says: str) -> Non
 
 
 def test_codes_that_need_no_evidence_may_be_deleted(write: Write) -> None:
-    found = read(write(HEADER + "001,2010,x,5,05,C9,\n001,2010,x,5,05,D1,\n001,2010,x,5,05,C1,F1\n"))
-    assert found.counts(3, ("C",), ("05", "001", "2010")) == {}
+    actual = read(write(HEADER + "001,2010,x,5,05,C9,\n001,2010,x,5,05,D1,\n001,2010,x,5,05,C1,F1\n"))
+    assert actual.counts(3, ("C",), ("05", "001", "2010")) == {}
 
 
 def test_unknown_codes_of_an_overridden_one_are_left_out(write: Write) -> None:
     path = write(HEADER + "001,2010,x,5,05,A8,\n001,2010,x,5,05,A9,\n001,2010,x,5,05,A1,E1\n001,2010,x,5,05,Z1,\n")
-    found = read(path, overridden=(A, ("Z",)))
-    assert found.counts(3, A, ("05", "001", "2010")) == {}
+    actual = read(path, overridden=(A, ("Z",)))
+    assert actual.counts(3, A, ("05", "001", "2010")) == {}
     with pytest.raises(DomainError, match="'Z1'"):
         read(path, overridden=(A,))
 
@@ -183,8 +183,8 @@ def test_unknown_codes_of_an_overridden_one_are_left_out(write: Write) -> None:
 def test_finest_overrides_say_where_deleted_codes_go(write: Write) -> None:
     published = PublishedCrosswalk(CROSSWALK.with_overrides({"A9": (("B9", F(1)),)}), (Prefix(1),), (Prefix(1),))
     path = write(HEADER + "001,2010,x,5,05,A9,\n")
-    found = read_history(path, published, LEVELS, old="old", number="awards")
-    assert found.counts(0, A, ("05", "001", "2010")) == {B: 5}
+    actual = read_history(path, published, LEVELS, old="old", number="awards")
+    assert actual.counts(0, A, ("05", "001", "2010")) == {B: 5}
 
 
 def test_missing_files_columns_and_levels_are_refused(write: Write, tmp_path: Path) -> None:

@@ -97,10 +97,10 @@ def test_it_is_the_rule_in_plain_fractions(
         words = group_words(int(used.sum()), seed)
         parts = split(table, shares, words, rule)
     start = 0
-    for count, take, found in zip(counts, used.tolist(), parts.tolist(), strict=True):
+    for count, take, actual in zip(counts, used.tolist(), parts.tolist(), strict=True):
         own = words[start : start + take].tolist()
         wanted = reference(abs(count), shares.parts, own, rule, by_unit)
-        assert found == [part if count > 0 else -part for part in wanted]
+        assert actual == [part if count > 0 else -part for part in wanted]
         start += take
 
 
@@ -196,10 +196,10 @@ def test_the_mean_of_a_part_is_its_share_of_a_large_count(parts: tuple[Fraction,
     close(means(size, shares, "multinomial", [floor(x * SPAN) for x in sums]), size, shares)
 
 
-def close(found: list[Fraction], size: int, shares: SplitShares) -> None:
+def close(actual: list[Fraction], size: int, shares: SplitShares) -> None:
     """Equal where the borders are multiples of 2⁻⁶⁴, and within a few 2⁻⁶⁴ elsewhere."""
     exact = all(SPAN % part.denominator == 0 for part in shares.parts)
-    for mean, part in zip(found, shares.parts, strict=True):
+    for mean, part in zip(actual, shares.parts, strict=True):
         assert abs(mean - size * part) <= (0 if exact else F(max(min(size, 4), 1), SPAN))
 
 

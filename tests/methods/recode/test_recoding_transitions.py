@@ -58,11 +58,13 @@ def one(old: str, history: History | None, overrides: Overrides | None = None, k
 def test_one_destination_is_direct_whatever_the_overrides(completions: Any) -> None:
     history = completions("05,001,2010,11.1,9\n")
     overrides: Overrides = {("11",): ((THIRTY, F(1)),), TEN: ((THIRTY, F(1)),)}
-    found = transitions([(("11",), KEY), (("12",), KEY)], PUBLISHED, overrides, history, SMALL)
-    assert found.of[(("11",), KEY)] == Transition(("11",), ((TWENTY, F(1)),), "direct")
-    assert found.of[(("12",), KEY)] == Transition(("12",), ((("12",), F(1)),), "direct")  # its deleted part is left out
-    assert found.unused_overrides == (("11",),)
-    assert found.rules() == {("direct", None): 2}
+    actual = transitions([(("11",), KEY), (("12",), KEY)], PUBLISHED, overrides, history, SMALL)
+    assert actual.of[(("11",), KEY)] == Transition(("11",), ((TWENTY, F(1)),), "direct")
+    assert actual.of[(("12",), KEY)] == Transition(
+        ("12",), ((("12",), F(1)),), "direct"
+    )  # its deleted part is left out
+    assert actual.unused_overrides == (("11",),)
+    assert actual.rules() == {("direct", None): 2}
 
 
 def test_overrides_come_before_the_history(completions: Any) -> None:
@@ -94,18 +96,18 @@ def test_the_finest_level_with_support_decides(
         "05,001,2010,10.1,3\n05,001,2010,10.2,1\n05,001,2013,10.3,4\n"
         "05,002,2010,10.1,2\n05,002,2013,10.1,0\n07,003,2010,10.2,10\n05,777,2010,11.1,50\n99,001,2010,12.1,50\n"
     )
-    found = one("10", history, key=key)
-    assert (found.rule, found.level) == ("probabilistic", level)
-    assert found.destinations == proportional(dict(zip((TEN, TWENTY, THIRTY), shares, strict=True)))
-    assert sum(share for _, share in found.destinations) == 1
+    actual = one("10", history, key=key)
+    assert (actual.rule, actual.level) == ("probabilistic", level)
+    assert actual.destinations == proportional(dict(zip((TEN, TWENTY, THIRTY), shares, strict=True)))
+    assert sum(share for _, share in actual.destinations) == 1
 
 
 def test_the_smallest_weight_is_a_number_of_completions(completions: Any) -> None:
     history = completions("05,001,2010,10.1,3\n")
     for smallest_weight in (F(1), F(1, 7), F(1, 10**30)):
-        found = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest_weight).of[(TEN, KEY)]
+        actual = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest_weight).of[(TEN, KEY)]
         total = 3 + 2 * smallest_weight
-        assert found.destinations == (
+        assert actual.destinations == (
             (TEN, 3 / total),
             (TWENTY, smallest_weight / total),
             (THIRTY, smallest_weight / total),
@@ -148,10 +150,10 @@ def test_a_key_has_a_value_for_each_column(completions: Any) -> None:
 def test_groups_with_the_same_evidence_share_a_transition(completions: Any) -> None:
     history = completions("05,001,2010,10.1,3\n")
     groups = [(TEN, ("05", "001", str(year))) for year in range(2000, 2020)] + [(("12",), ("05", "001", "2010"))] * 2
-    found = transitions(groups, PUBLISHED, {}, history, SMALL)
-    assert len(found.of) == 21
-    assert len({id(transition) for transition in found.of.values()}) == 3
-    assert found.rules() == {("probabilistic", 0): 1, ("probabilistic", 1): 19, ("direct", None): 1}
+    actual = transitions(groups, PUBLISHED, {}, history, SMALL)
+    assert len(actual.of) == 21
+    assert len({id(transition) for transition in actual.of.values()}) == 3
+    assert actual.rules() == {("probabilistic", 0): 1, ("probabilistic", 1): 19, ("direct", None): 1}
 
 
 def test_codes_may_be_tuples_of_roll_ups(completions: Any) -> None:
@@ -160,8 +162,8 @@ def test_codes_may_be_tuples_of_roll_ups(completions: Any) -> None:
     coarse = PublishedCrosswalk(CROSSWALK, (Prefix(2), Prefix(1)), (Prefix(2), Prefix(1)))
     old = ("10", "1")
     history = completions("05,001,2010,10.2,3\n05,001,2010,10.1,1\n", coarse)
-    found = transitions([(old, KEY)], coarse, {}, history, F(1)).of[(old, KEY)]
-    assert found.destinations == ((("10", "1"), F(1, 5)), (("20", "2"), F(3, 5)), (("30", "3"), F(1, 5)))
+    actual = transitions([(old, KEY)], coarse, {}, history, F(1)).of[(old, KEY)]
+    assert actual.destinations == ((("10", "1"), F(1, 5)), (("20", "2"), F(3, 5)), (("30", "3"), F(1, 5)))
 
 
 def test_the_groups_that_old_groups_can_become() -> None:
@@ -202,10 +204,10 @@ def test_every_destination_is_in_the_list_of_new_groups(
     if all_overrides:
         overrides = {**overrides, TEN: ((THIRTY, F(1)),)}
     groups = [((old,), (degree, inst, "2010")) for old, degree, inst in lines]
-    found: Transitions = transitions(groups, PUBLISHED, overrides, history, SMALL)
+    actual: Transitions = transitions(groups, PUBLISHED, overrides, history, SMALL)
     listed = set(new_groups(groups, PUBLISHED, overrides))
-    assert found.of.keys() == set(groups)
-    assert {(new, key) for (_, key), t in found.of.items() for new, _ in t.destinations} == listed
-    for transition in found.of.values():
+    assert actual.of.keys() == set(groups)
+    assert {(new, key) for (_, key), t in actual.of.items() for new, _ in t.destinations} == listed
+    for transition in actual.of.values():
         assert sum(share for _, share in transition.destinations) == 1
         assert min(share for _, share in transition.destinations) > 0

@@ -147,9 +147,9 @@ def hits(made: Interval, shape: str, n: int, epsilon: int, distribution: Distrib
         np.full(cells, k * (1 if distribution == "laplace" else sqrt(2)) / epsilon) for k in (chi / n, chi_error / n, 1)
     )
     count = np.maximum(np.rint(n + one * noise()), 3).astype(np.int64)
-    found = made(theta + b * noise(), s + c * noise(), b, c, count - 2, distribution)
+    actual = made(theta + b * noise(), s + c * noise(), b, c, count - 2, distribution)
     truth = target(shape)
-    return int(((found.low <= truth) & (truth <= found.high)).sum())
+    return int(((actual.low <= truth) & (truth <= actual.high)).sum())
 
 
 def p_values(count: int, cells: int) -> tuple[float, float]:

@@ -29,10 +29,10 @@ def codes() -> list[str]:
 def test_nominal_95_percent(tmp_path: Path, n: int, epsilon: str, noise: str) -> None:
     atlas = AtlasAgency(tmp_path / "atlas", sample(n, seed=n))
     (atlas.folder / "tracts.csv").write_text("tract,state\n" + "".join(f"{code},N\n" for code in codes()))
-    found = atlas.run(epsilon=epsilon, noise=noise)["mobility"]
+    actual = atlas.run(epsilon=epsilon, noise=noise)["mobility"]
     truth = 0.3 + 0.35 * AT
-    low, high = found["low95"].to_numpy(), found["high95"].to_numpy()
+    low, high = actual["low95"].to_numpy(), actual["high95"].to_numpy()
     assert 0.94 < np.mean((low <= truth) & (truth <= high)) < 0.96
     # Intervals that leave the noise out, or take the error for known, do not.
-    estimate, sampling = found["estimate"].to_numpy(), np.maximum(found["se_sampling"].to_numpy(), 0)
+    estimate, sampling = actual["estimate"].to_numpy(), np.maximum(actual["se_sampling"].to_numpy(), 0)
     assert np.mean(np.abs(estimate - truth) <= 1.96 * sampling) < 0.94

@@ -41,9 +41,9 @@ def noise(distribution: Any = "laplace", epsilon: Fraction = Fraction(2), **more
 
 def table_of(atlas: AtlasAgency, **changes: Any) -> SensitivityMethod:
     spec = atlas.open(**changes).spec
-    found = SensitivityMethod.of(spec, spec.tables[0])  # type: ignore[arg-type]
-    assert isinstance(found, SensitivityMethod)
-    return found
+    actual = SensitivityMethod.of(spec, spec.tables[0])  # type: ignore[arg-type]
+    assert isinstance(actual, SensitivityMethod)
+    return actual
 
 
 def test_the_scale_is_rounded_up_and_has_one_step_for_rounding() -> None:
@@ -85,13 +85,13 @@ def test_other_rates_of_decay(atlas: AtlasAgency, decay: str) -> None:
 def look(atlas: AtlasAgency, table: pa.Table | None = None) -> list[tuple[int, float]]:
     rows = (children() if table is None else table).to_pylist()
     line = Line(Variable("x", 0, 1), Variable("y", 0, 1), "prediction", 0.25)
-    found = []
+    actual = []
     for code in {row["tract"] for row in rows}:
         pairs = sorted((row["parent_rank"], row["kid_rank"]) for row in rows if row["tract"] == code)
         x, y = (np.array(column) for column in zip(*pairs, strict=True))
         local = line.local([x, y], np.array([0, x.size]), errors=False)
-        found.append((int(x.size), float(local.sensitivity[0])))
-    return found
+        actual.append((int(x.size), float(local.sensitivity[0])))
+    return actual
 
 
 def kernel(**changes: Any) -> EstimateKernel:
@@ -121,8 +121,8 @@ def drawn(made: EstimateKernel, n: int, estimate: int, error: int, seed: str) ->
     rows = pa.record_batch({"cell": [0], "n": [n], "estimate": [estimate], "error": [error]})
     stream = ReleaseKey.simulation(seed).stream("r", "t", b"", "p")
     (batch,) = made(Span(0, 0, 1), iter([rows]), stream)
-    found: dict[str, Any] = batch.to_pylist()[0]
-    return found
+    actual: dict[str, Any] = batch.to_pylist()[0]
+    return actual
 
 
 def steps(chi: int, size: int) -> int:
@@ -276,11 +276,11 @@ def test_a_list_of_sizes_does_not_contradict_itself(atlas: AtlasAgency, first: s
 def test_a_large_but_finite_sensitivity_is_heard(atlas: AtlasAgency) -> None:
     """Whatever the grid: 42 times less noise is what a reviewer got out of a fine one."""
     atlas.write(with_wild_cell(40))
-    found = [
+    actual = [
         atlas.run(f"grid{len(grid)}", grid=grid)["mobility_chi"]["chi"][0].as_py() for grid in ("0.001", "0.0000001")
     ]
-    assert found[0] == pytest.approx(found[1], rel=2e-3)
-    assert found[0] > 50
+    assert actual[0] == pytest.approx(actual[1], rel=2e-3)
+    assert actual[0] > 50
 
 
 def test_one_record_cells(atlas: AtlasAgency) -> None:

@@ -43,13 +43,13 @@ def truth(code: str, table: pa.Table | None = None) -> tuple[float, float, int, 
     spread = np.sum((x - x.mean()) ** 2)
     error = np.sqrt(residual @ residual / (x.size - 2) * (1 / x.size + (0.25 - x.mean()) ** 2 / spread))
     line = Line(Variable("x", 0, 1), Variable("y", 0, 1), "prediction", 0.25)
-    found = line.local([x, y], np.array([0, x.size]))
-    return height + slope * 0.25, error, x.size, float(found.sensitivity[0])
+    actual = line.local([x, y], np.array([0, x.size]))
+    return height + slope * 0.25, error, x.size, float(actual.sensitivity[0])
 
 
 def test_with_negligible_noise_the_estimates_are_those_of_the_records(atlas: AtlasAgency) -> None:
-    found = atlas.run(epsilon=SURE)
-    for row in found["mobility"].to_pylist():
+    actual = atlas.run(epsilon=SURE)
+    for row in actual["mobility"].to_pylist():
         if row["tract"] == "299":
             assert (row["estimate"], row["count"]) == (0.5, 0)  # the stated value of an empty cell
             continue
@@ -59,18 +59,18 @@ def test_with_negligible_noise_the_estimates_are_those_of_the_records(atlas: Atl
         assert row["se"] == pytest.approx(error, abs=1e-5)
         assert row["count"] == row["size"] == n
     chi = max(n * s for n, s in ((truth(t)[2], truth(t)[3]) for t in {*children()["tract"].to_pylist()}))
-    assert found["mobility_chi"]["chi"][0].as_py() == pytest.approx(chi, rel=1e-3)
-    assert found["mobility_chi"]["chi"][0].as_py() >= chi
+    assert actual["mobility_chi"]["chi"][0].as_py() == pytest.approx(chi, rel=1e-3)
+    assert actual["mobility_chi"]["chi"][0].as_py() >= chi
 
 
 def test_every_group_has_its_own_scale(atlas: AtlasAgency) -> None:
-    found = atlas.run(groups=["state"])["mobility_chi"].to_pylist()
+    actual = atlas.run(groups=["state"])["mobility_chi"].to_pylist()
     largest: dict[str, float] = {}
     for code in {*children()["tract"].to_pylist()}:
         _, _, n, moved = truth(code)
         state = "S" if code[0] == "2" else "N"
         largest[state] = max(largest.get(state, 0.0), n * moved)
-    assert {row["state"]: row["chi"] for row in found} == {s: pytest.approx(c, rel=1e-3) for s, c in largest.items()}
+    assert {row["state"]: row["chi"] for row in actual} == {s: pytest.approx(c, rel=1e-3) for s, c in largest.items()}
 
 
 def many(tracts: int = 3000, n: int = 12) -> pa.Table:
@@ -86,8 +86,8 @@ def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     atlas, table = AtlasAgency(folder, many()), many()
     codes = sorted({*table["tract"].to_pylist()})
     (folder / "tracts.csv").write_text("tract,state\n" + "".join(f"{code},N\n" for code in codes))
-    found = atlas.run(noise=request.param, epsilon="2")
-    return request.param, found["mobility"], truth(codes[0], table)[0]
+    actual = atlas.run(noise=request.param, epsilon="2")
+    return request.param, actual["mobility"], truth(codes[0], table)[0]
 
 
 def test_noise_has_the_stated_deviation(drawn: tuple[str, pa.Table, float]) -> None:
@@ -208,11 +208,11 @@ def constant(code: str = "101") -> pa.Table:
 def test_a_cell_without_spread_has_no_say_and_shows_nothing(atlas: AtlasAgency) -> None:
     """Its estimate is the mean of y plus noise: no empty field tells what its records are like."""
     atlas.write(constant())
-    found = atlas.run(epsilon=SURE)
-    row = next(row for row in found["mobility"].to_pylist() if row["tract"] == "101")
+    actual = atlas.run(epsilon=SURE)
+    row = next(row for row in actual["mobility"].to_pylist() if row["tract"] == "101")
     assert row["estimate"] == pytest.approx(float(np.mean(cell(constant(), "101")[1])), abs=1e-5)
     chi = max(truth(t)[2] * truth(t)[3] for t in {*children()["tract"].to_pylist()} - {"101"})
-    assert found["mobility_chi"]["chi"][0].as_py() == pytest.approx(chi, rel=1e-3)
+    assert actual["mobility_chi"]["chi"][0].as_py() == pytest.approx(chi, rel=1e-3)
 
 
 def test_check_names_such_cells_and_says_what_to_do(atlas: AtlasAgency) -> None:
@@ -237,9 +237,9 @@ def test_refusing_them_names_no_cell_and_spends_nothing(atlas: AtlasAgency) -> N
 
 def test_no_data_at_all_stop_nothing(atlas: AtlasAgency) -> None:
     atlas.write(children().slice(0, 0))
-    found = atlas.run()
-    assert len(found["mobility"]) == 7
-    assert found["mobility_chi"]["chi"].to_pylist() == [1.0]  # the natural size of the statistic
+    actual = atlas.run()
+    assert len(actual["mobility"]) == 7
+    assert actual["mobility_chi"]["chi"].to_pylist() == [1.0]  # the natural size of the statistic
 
 
 def test_values_outside_are_clamped_or_dropped(atlas: AtlasAgency) -> None:
@@ -268,11 +268,11 @@ def test_one_record_of_each_person(tmp_path: Path) -> None:
 
 
 def test_stata_reads_what_is_published(atlas: AtlasAgency) -> None:
-    found = atlas.run(formats=["parquet", "csv", "dta"])["mobility"]
+    actual = atlas.run(formats=["parquet", "csv", "dta"])["mobility"]
     frame, meta = pyreadstat.read_dta(str(atlas.folder / "out/mobility.simulation.dta"))
-    assert frame["tract"].tolist() == found["tract"].to_pylist()
-    assert np.array_equal(frame["estimate"].to_numpy(), found["estimate"].to_numpy())
-    assert frame["count"].tolist() == found["count"].to_pylist()
+    assert frame["tract"].tolist() == actual["tract"].to_pylist()
+    assert np.array_equal(frame["estimate"].to_numpy(), actual["estimate"].to_numpy())
+    assert frame["count"].tolist() == actual["count"].to_pylist()
     assert meta.file_label.startswith("SIMULATION")
 
 
@@ -327,20 +327,22 @@ def test_a_share_is_of_codes(atlas: AtlasAgency) -> None:
     share = {"name": "share", "of": "treated"}
     with pytest.raises(SpecError, match="'treated' is not a 0/1 variable"):
         atlas.open(statistic=share, variables={"treated": UNIT_INTERVAL}).plan()
-    found = atlas.run(statistic=share, variables={"treated": {"equals": ["yes"]}}, epsilon=SURE)["mobility"].to_pylist()
+    actual = atlas.run(statistic=share, variables={"treated": {"equals": ["yes"]}}, epsilon=SURE)[
+        "mobility"
+    ].to_pylist()
     table = children()
     mine = np.array(table["tract"].to_pylist()) == "000"
     yes = np.array(table["treated"].to_pylist())[mine] == "yes"
-    assert next(r for r in found if r["tract"] == "000")["estimate"] == pytest.approx(yes.mean(), abs=1e-5)
+    assert next(r for r in actual if r["tract"] == "000")["estimate"] == pytest.approx(yes.mean(), abs=1e-5)
 
 
 def test_ranks_among_public_thresholds(atlas: AtlasAgency) -> None:
     (atlas.folder / "cuts.csv").write_text("threshold\n0.2\n0.4\n0.6\n0.8\n")
     variables = {"kid_rank": {"ranks": "cuts.csv"}}
-    found = atlas.run(statistic={"name": "mean", "of": "kid_rank"}, variables=variables, epsilon=SURE)["mobility"]
+    actual = atlas.run(statistic={"name": "mean", "of": "kid_rank"}, variables=variables, epsilon=SURE)["mobility"]
     y = cell(children(), "000")[1]
     expected = np.mean(np.searchsorted([0.2, 0.4, 0.6, 0.8], y, side="right") / 4)
-    assert found["estimate"][0].as_py() == pytest.approx(expected, abs=1e-5)
+    assert actual["estimate"][0].as_py() == pytest.approx(expected, abs=1e-5)
     for text, said in (
         ("threshold\n2\n1\n", "do not ascend"),
         ("threshold\nx\n", "no number"),

@@ -69,8 +69,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Simul
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
         survey = SurveyAgency(home / "survey")
-        found = {name: survey.simulate(**changes) for name, changes in FORMS.items()}
-    return {name: (made, made.cube) for name, made in found.items()}
+        actual = {name: survey.simulate(**changes) for name, changes in FORMS.items()}
+    return {name: (made, made.cube) for name, made in actual.items()}
 
 
 def estimates(table: CubeTable) -> dict[tuple[str, ...], float]:
@@ -82,14 +82,14 @@ def brute(made: SimulatedCubes, cube: Cube, by: list[str], where: dict[str, list
     """Sums over the published rows, with Python's own numbers; of the cells that are asked for, and no others."""
     values = {tuple(row[name] for name in VARIABLES): row[cube.model.estimate] for row in made.rows().to_pylist()}
     steps = [row for c in cube.model.controls if cube.steps for row in made.rows(c.name).to_pylist()]
-    found: dict[tuple[str, ...], float] = {}
+    actual: dict[tuple[str, ...], float] = {}
     for cell in product(*(CODES[name] for name in VARIABLES)):
         known = {**dict(zip(VARIABLES, cell, strict=True)), "major": OCCUPATIONS[cell[0]]}
         if all(known[name] in codes for name, codes in where.items()):
             moved = sum(row["step"] for row in steps if all(known.get(k, v) == v for k, v in row.items()))
             key = tuple(known[name] for name in by)
-            found[key] = found.get(key, 0.0) + values.get(cell, 0.0) + moved
-    return found
+            actual[key] = actual.get(key, 0.0) + values.get(cell, 0.0) + moved
+    return actual
 
 
 queries = st.tuples(
@@ -113,12 +113,12 @@ def test_every_table_is_the_sum_of_the_published_rows(
         with pytest.raises(ParameterError, match="no cell of the cube matches"):
             cube.table(by, where)
         return
-    found = cube.table(by, where)
-    assert estimates(found) == pytest.approx(expected, abs=1e-6)
+    actual = cube.table(by, where)
+    assert estimates(actual) == pytest.approx(expected, abs=1e-6)
     again = cube.table(by, where)
-    assert np.array_equal(found.estimate, again.estimate)
-    assert np.array_equal(found.se, again.se)
-    assert (found.low <= found.high).all()
+    assert np.array_equal(actual.estimate, again.estimate)
+    assert np.array_equal(actual.se, again.se)
+    assert (actual.low <= actual.high).all()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -223,9 +223,9 @@ def test_sampling_errors_by_a_curve_or_by_deviations() -> None:
     rng = np.random.default_rng(4)
     deviations = rng.normal(size=(30, 6))
     sampling = SamplingModel(kind="replicates", replicates=6, factor=4.0, noise=0.01, table="c_replicates")
-    found = Cube(model(sampling=sampling), VALUES, None, deviations).table(["strength"], {"outdoors": ["no"]})
+    actual = Cube(model(sampling=sampling), VALUES, None, deviations).table(["strength"], {"outdoors": ["no"]})
     sums = deviations.reshape(5, 3, 2, 6)[:, :, 1].sum(axis=0)
-    assert found.se_sampling == pytest.approx(np.sqrt(np.maximum(4 / 6 * (sums**2).sum(axis=1) - 4 * 5 * 0.01, 0)))
+    assert actual.se_sampling == pytest.approx(np.sqrt(np.maximum(4 / 6 * (sums**2).sum(axis=1) - 4 * 5 * 0.01, 0)))
     with pytest.raises(ParameterError, match="not loaded"):
         Cube(model(sampling=sampling), VALUES).table()
 

@@ -135,12 +135,12 @@ def test_is_what_fit_does_to_unit_errors():
             errors.append((noise[j], np.zeros(24), targets))
     sizes = every_size(shape)[1:]
     queries = np.array([indicator(shape, tuple(row), 7) for row in sizes])
-    found = np.zeros(len(sizes))
+    result = np.zeros(len(sizes))
     for v, values, targets in errors:
         if v > 0:
-            found += v * (queries @ fit(values, margins, targets, noise, variance=variance).values) ** 2
+            result += v * (queries @ fit(values, margins, targets, noise, variance=variance).values) ** 2
     stated = Perturbation(shape, variance, controls).of(sizes)
-    np.testing.assert_allclose(found, stated, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result, stated, rtol=1e-9, atol=1e-12)
 
 
 def test_is_the_variance_of_drawn_noise_and_not_that_of_a_wrong_control():
@@ -206,15 +206,15 @@ def test_many_queries_go_in_blocks():
 def test_table_4_without_calibration_and_with_least_squares():
     """Li & Krenzke 2020, Table 4: expected pooled sample variances; its raking left 0, 1.684, 1.082, .494, .200, …"""
     variance = DiscreteLaplace(Fraction(7), 1).variance()
-    found = [reduction(PAPER, variance, ONE_WAY, dimension) for dimension in range(1, 11)]
+    result = [reduction(PAPER, variance, ONE_WAY, dimension) for dimension in range(1, 11)]
     before = [7.490, 3.552, 1.422, 0.544, 0.207, 0.0789, 0.0303, 0.0118, 0.0046, 0.0018]
     digits = [3] * 5 + [4] * 5
-    assert [round(row.spread_before, n) for row, n in zip(found, digits, strict=True)] == before
+    assert [round(row.spread_before, n) for row, n in zip(result, digits, strict=True)] == before
     after = [0.0, 1.4875, 0.9792, 0.4595, 0.1915, 0.0762, 0.0299, 0.0117, 0.0046, 0.0018]
-    assert [round(row.spread_after, 4) for row in found] == after
-    assert found[0].cells == 28
-    assert found[0].before == pytest.approx(variance * 17280 * 10 / 28)
-    assert found[9].before == pytest.approx(variance)
+    assert [round(row.spread_after, 4) for row in result] == after
+    assert result[0].cells == 28
+    assert result[0].before == pytest.approx(variance * 17280 * 10 / 28)
+    assert result[9].before == pytest.approx(variance)
 
 
 @distributions
@@ -225,13 +225,13 @@ def test_reduction_is_the_expectation_over_all_cells_of_all_tables(stated):
     for dimension in range(1, len(stated.shape) + 1):
         tables = [matrix(Margin.over(stated.shape, p)) for p in combinations(range(len(stated.shape)), dimension)]
         cells = np.vstack(tables)
-        found = reduction(stated.shape, stated.variance, stated.controls, dimension)
-        assert found.cells == len(cells)
+        result = reduction(stated.shape, stated.variance, stated.controls, dimension)
+        assert result.cells == len(cells)
         centred = cells - cells.mean(axis=0)
         noise = stated.variance * np.eye(cells.shape[1])
         for c, mean, spread in (
-            (noise, found.before, found.spread_before),
-            (noise if cube is None else cube, found.after, found.spread_after),
+            (noise, result.before, result.spread_before),
+            (noise if cube is None else cube, result.after, result.spread_after),
         ):
             scale = stated.variance * cells.shape[1]
             assert mean == pytest.approx(np.trace(cells @ c @ cells.T) / len(cells), abs=1e-10 * scale)

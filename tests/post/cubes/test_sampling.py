@@ -64,15 +64,15 @@ def test_unbiased_with_the_variance_that_is_stated(k: int) -> None:
     d = np.array([9.0, -4.0, 0.0, 12.0, -15.0, 2.0, 3.0, -7.0])
     drawn = noise(distribution, runs * len(d) * k, f"k = {k}").reshape(runs, len(d), k).sum(axis=-1)
     s2, fourth = k * distribution.variance(), k * fourth_cumulant(float(distribution.rate))
-    found = replicate_variance(d + drawn, factor=factor, noise=s2)
+    actual = replicate_variance(d + drawn, factor=factor, noise=s2)
     true = float(factor * np.mean(d**2))
     spread = float(replicate_noise(true, replicates=len(d), factor=factor, noise=s2, fourth=fourth))
-    assert abs(found.mean() - true) < 4 * sqrt(spread / runs)
-    assert found.var() == pytest.approx(spread, rel=0.05)
+    assert abs(actual.mean() - true) < 4 * sqrt(spread / runs)
+    assert actual.var() == pytest.approx(spread, rel=0.05)
     assert replicate_noise(true, replicates=len(d), factor=factor, noise=s2) < 0.95 * spread
-    own = replicate_noise(found, replicates=len(d), factor=factor, noise=s2, fourth=fourth)
+    own = replicate_noise(actual, replicates=len(d), factor=factor, noise=s2, fourth=fourth)
     assert own.mean() >= spread  # the cut at zero only enlarges it
-    assert (found < 0).any()
+    assert (actual < 0).any()
 
 
 def test_the_best_number_of_replicates() -> None:
@@ -114,12 +114,12 @@ def test_noisy_pairs_give_the_coefficients_within_their_errors() -> None:
     rng = np.random.default_rng(1)
     d = rng.normal(size=(2_000, r)) * np.sqrt((a * x**2 + b * x) / 4)[:, None]
     seen = x + noise(distribution, 2_000, "x")
-    found = replicate_variance(d + noise(own, d.size, "d").reshape(d.shape), factor=4, noise=own.variance())
+    actual = replicate_variance(d + noise(own, d.size, "d").reshape(d.shape), factor=4, noise=own.variance())
     fourth = fourth_cumulant(float(own.rate))
     spread = partial(replicate_noise, replicates=r, factor=4, noise=own.variance(), fourth=fourth)
     tails = fourth_cumulant(float(distribution.rate))
     fit = fit_gvf(
-        seen, found, noise_of_estimates=distribution.variance(), spread_of_variances=spread, fourth_of_estimates=tails
+        seen, actual, noise_of_estimates=distribution.variance(), spread_of_variances=spread, fourth_of_estimates=tails
     )
     assert fit.basis == "both"
     assert abs(fit.a - a) < 3 * fit.a_error
@@ -149,11 +149,11 @@ def test_a_spread_at_the_noisy_variance_would_bend_the_curve_down() -> None:
     own, r, b = DiscreteLaplace(Fraction(1, 800)), 8, 30.0
     x = np.full(4_000, 50_000.0)
     d = np.full((4_000, r), sqrt(b * 50_000 / 4))
-    found = replicate_variance(d + noise(own, d.size, "down").reshape(d.shape), factor=4, noise=own.variance())
+    actual = replicate_variance(d + noise(own, d.size, "down").reshape(d.shape), factor=4, noise=own.variance())
     fourth = fourth_cumulant(float(own.rate))
     noises = partial(replicate_noise, replicates=r, factor=4, noise=own.variance(), fourth=fourth)
-    right = fit_gvf(x, found, noise_of_estimates=0, spread_of_variances=noises)
-    wrong = fit_gvf(x, found, noise_of_estimates=0, spread_of_variances=noises(found))
+    right = fit_gvf(x, actual, noise_of_estimates=0, spread_of_variances=noises)
+    wrong = fit_gvf(x, actual, noise_of_estimates=0, spread_of_variances=noises(actual))
     assert right.b == pytest.approx(b, abs=3 * right.b_error)
     assert right.b_error < b / 10
     assert wrong.b < b / 2
@@ -174,9 +174,9 @@ def test_b_does_not_collapse_where_few_cells_of_like_size_are_seen() -> None:
         fit_gvf(x, b * x * rng.chisquare(7, 20) / 7, noise_of_estimates=225, spread_of_variances=1e8)
         for _ in range(300)
     ]
-    found = np.array([fit.b for fit in fits])
-    assert np.mean(found < b / 2) < 0.02
-    assert found.mean() == pytest.approx(b, rel=0.05)
+    actual = np.array([fit.b for fit in fits])
+    assert np.mean(actual < b / 2) < 0.02
+    assert actual.mean() == pytest.approx(b, rel=0.05)
 
 
 @pytest.mark.parametrize(

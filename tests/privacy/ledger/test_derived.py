@@ -280,8 +280,8 @@ def test_a_derivation_of_nothing_is_refused_and_named(place: Place, ledger: Ledg
 def test_only_bytes_that_the_ledger_has_are_read_back() -> None:
     grant = Derivation("new", TIME, True, KEPT)
     promise = Guarantee(unit=Record(), epsilon=Fraction(1))
-    found = grant.read_back({"t~measured.parquet": "cc"}, 7, promise)
-    assert (found.value, found.guarantee, found.simulated) == (7, promise, True)
+    actual = grant.read_back({"t~measured.parquet": "cc"}, 7, promise)
+    assert (actual.value, actual.guarantee, actual.simulated) == (7, promise, True)
     for files in ({"t~measured.parquet": "cd"}, {"other.parquet": "cc"}, {**KEPT, "more": "dd"}):
         with pytest.raises(LedgerError, match="is not what the ledger has committed"):
             grant.read_back(files, 7, promise)

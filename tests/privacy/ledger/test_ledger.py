@@ -625,16 +625,16 @@ def test_ledgers_begun_in_the_same_second_differ(new_place: Callable[[], Place])
 
 def relabelled(old: list[Row], version: object) -> list[Row]:
     """The whole chain of another version, every hash right."""
-    found: list[Row] = []
+    actual: list[Row] = []
     for number, (_, _, body, _) in enumerate(old, start=1):
         event = json.loads(body)
         if event["kind"] == "genesis":
             event["version"] = version
         if event["kind"] == "commit" and version == 1:
             del event["manifest"]
-        previous, text = found[-1][3] if found else "", canonical(event)
-        found.append((number, previous, text, entry_hash(number, previous, text)))
-    return found
+        previous, text = actual[-1][3] if actual else "", canonical(event)
+        actual.append((number, previous, text, entry_hash(number, previous, text)))
+    return actual
 
 
 @pytest.mark.parametrize("version", [1, 2, 4, 3.0, True, "3", None])

@@ -38,12 +38,12 @@ def race(place: Place, names: list[str], amount: str) -> dict[str, Any]:
     runners = [SPAWN.Process(target=ask, args=(place, name, amount, gate, answers)) for name in names]
     for runner in runners:
         runner.start()
-    found = [answers.get(timeout=180) for _ in runners]
+    actual = [answers.get(timeout=180) for _ in runners]
     for runner in runners:
         runner.join(30)
         assert runner.exitcode == 0
-    assert len(found) == len(names)
-    return {f"{i}:{name}": answer for i, (name, answer) in enumerate(found)}
+    assert len(actual) == len(names)
+    return {f"{i}:{name}": answer for i, (name, answer) in enumerate(actual)}
 
 
 def test_two_processes_and_the_last_of_a_budget(place: Place) -> None:

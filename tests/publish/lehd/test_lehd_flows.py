@@ -45,14 +45,14 @@ COSTS = Guarantee(unit=Record(), epsilon=Fraction(1))
 
 def everything() -> tuple[LehdFlows, ...]:
     """Every aggregation level that flows have, the years before, between and after the other attributes."""
-    found: list[LehdFlows] = []
+    actual: list[LehdFlows] = []
     for group, cohort, to in itertools.product(
         (SCHOOL, FAMILY, STATE, STATE_FAMILY), ((), (COHORT,)), ((), (SECTOR,), (DIVISION,), (DIVISION, SECTOR))
     ):
         groups = [group, *cohort]
-        groups.insert(len(found) % (2 + len(cohort)), YEARS)
-        found.append(level(f"level{len(found)}", groups, to))
-    return tuple(found)
+        groups.insert(len(actual) % (2 + len(cohort)), YEARS)
+        actual.append(level(f"level{len(actual)}", groups, to))
+    return tuple(actual)
 
 
 def drawn(of: LehdFlows, seed: int = 1) -> FlowNumbers:
@@ -84,7 +84,7 @@ def by_hand(of: LehdFlows, numbers: FlowNumbers) -> list[Row]:
     groups, to = of.groups.domain, of.destinations
     kinds = {"institution": "institution", "state": "institution", "cip2": "cipcode"}
     kinds |= {"division": "geography", "industry": "industry"}
-    found: dict[tuple[str, ...], Row] = {}
+    actual: dict[tuple[str, ...], Row] = {}
     for g, d in itertools.product(range(groups.cells), range(to.cells)):
         codes: Row = {}
         for domain, cell in ((groups, g), (to, d)):
@@ -102,10 +102,10 @@ def by_hand(of: LehdFlows, numbers: FlowNumbers) -> list[Row]:
         shown = {"emp": int(numbers.employed[g, d]), "emp_instate": int(numbers.in_state[g, d])}
         shown |= {"nme": int(numbers.marginal[g])} if not to.attributes else {}
         key = tuple(row[name] for name in IDENTIFIERS)
-        kept = found.setdefault(key, row)
+        kept = actual.setdefault(key, row)
         kept |= {f"status_{year}_{what}": str(status) for what in shown}
         kept |= {f"{year}_{what}": str(value) if status == 1 else "" for what, value in shown.items()}
-    return list(found.values())
+    return list(actual.values())
 
 
 def identified(rows: Sequence[Row]) -> dict[tuple[str, ...], Row]:
@@ -146,8 +146,8 @@ def test_rows_go_by_group_then_by_destination(tmp_path: Path) -> None:
     one = level("both", [YEARS, COHORT, SCHOOL], [SECTOR, DIVISION])
     written(tmp_path, Pseof(LAYOUT, (one,), {}), {"both": drawn(one)})
     rows = rows_of(tmp_path / "out" / "pseof_all.csv")
-    found = [(r["grad_cohort"], r["institution"], r["degree_level"], r["industry"], r["geography"]) for r in rows]
-    assert found == [
+    actual = [(r["grad_cohort"], r["institution"], r["degree_level"], r["industry"], r["geography"]) for r in rows]
+    assert actual == [
         (cohort, *school, sector, division)
         for cohort, school, sector, division in itertools.product(
             ("2010", "2013"), SCHOOL.categories, ("92", "31-33", "11"), ("8", "9")

@@ -115,7 +115,7 @@ def write(path: Path, rows: list[Row], layout: Layout = PSEOE) -> Path:
     return path
 
 
-def found(path: Path, repair: bool = False) -> list[tuple[int | None, str]]:
+def actual(path: Path, repair: bool = False) -> list[tuple[int | None, str]]:
     return [(v.line, v.column) for v in violations_of(path, repair)]
 
 
@@ -264,7 +264,7 @@ def test_parquet_is_read_as_the_same_text(tmp_path: Path, layout: Layout, number
     assert check_layout(path) == check_layout(write(tmp_path / "csv", rows, layout))
     assert check_layout(path).violations == ()
     rows[2]["institution"] = "134500"
-    assert found(parquet(tmp_path / "y", rows, layout, number)) == [(4, "institution")]
+    assert actual(parquet(tmp_path / "y", rows, layout, number)) == [(4, "institution")]
 
 
 # One fault at a time ----------------------------------------------------------------------------------------------
@@ -434,15 +434,15 @@ def test_unusual_but_valid_rows_pass(tmp_path: Path) -> None:
     rows = good()
     rows[0] |= {"y1_p25_earnings": "1", "y1_p50_earnings": "1", "y1_p75_earnings": "1", "y1_ipeds_count": "0"}
     rows[0] |= {"status_y5_ipeds_count": "4", "status_y10_ipeds_count": "3", "y10_ipeds_count": ""}
-    assert found(write(tmp_path / "x.csv", rows)) == []
+    assert actual(write(tmp_path / "x.csv", rows)) == []
     older = good(PSEOE_2019)
     older[0] |= {"status_ipeds_count": "", "y5_ipeds_count": ""}
     older[2] = earned(ids(42, "00134500", "07", "01.XX", "0000"), PSEOE_2019, "1", "1", "-1")
     older[3] |= {"status_ipeds_count": "3", "y1_ipeds_count": "", "y5_ipeds_count": ""}
-    assert found(write(tmp_path / "y.csv", older, PSEOE_2019)) == []
+    assert actual(write(tmp_path / "y.csv", older, PSEOE_2019)) == []
     flows = good(PSEOF)
     flows[0] |= {"y1_grads_emp": "0", "y1_grads_emp_instate": "0", "y5_grads_nme": "0"}
-    assert found(write(tmp_path / "z.csv", flows, PSEOF)) == []
+    assert actual(write(tmp_path / "z.csv", flows, PSEOF)) == []
 
 
 def test_repeated_identifiers_are_reported_at_each_later_line(tmp_path: Path) -> None:
@@ -455,8 +455,8 @@ def test_repeated_identifiers_are_reported_at_each_later_line(tmp_path: Path) ->
 def test_repeated_identifiers_are_detected_after_repair(tmp_path: Path) -> None:
     rows = good()
     path = write(tmp_path / "x.csv", [*rows, rows[0] | {"institution": "134500"}])
-    assert found(path) == [(6, "institution")]
-    assert found(path, repair=True) == [(6, "identifiers")]
+    assert actual(path) == [(6, "institution")]
+    assert actual(path, repair=True) == [(6, "identifiers")]
 
 
 def test_twenty_of_a_kind_are_listed_and_all_are_counted(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_ragged_and_empty_lines_are_reported(tmp_path: Path) -> None:
 def test_a_line_break_within_quotes_keeps_the_count_of_lines(tmp_path: Path) -> None:
     rows = good()
     rows[0]["institution"], rows[2]["institution"] = "0013\n4500", "x"
-    assert found(write(tmp_path / "x.csv", rows)) == [(2, "institution"), (5, "institution")]
+    assert actual(write(tmp_path / "x.csv", rows)) == [(2, "institution"), (5, "institution")]
 
 
 def test_no_rows_is_a_violation(tmp_path: Path) -> None:
@@ -638,7 +638,7 @@ def test_a_mangled_file_passes_only_with_repair(tmp_path: Path) -> None:
     for row in rows:
         row |= {c: f"{float(row[c]):g}" for c in plain if re.fullmatch(r"[\d.]+", row[c])}
     path = write(tmp_path / "x.csv", rows)
-    assert found(path, repair=True) == []
+    assert actual(path, repair=True) == []
     assert {v.column for v in violations_of(path)} == {
         *("institution", "degree_level", "cipcode", "grad_cohort", "geography", "industry"),
     }

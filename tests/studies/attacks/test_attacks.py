@@ -79,10 +79,10 @@ def near_the_baseline(attack: attacks.Attack) -> bool:
 
 
 def test_infusion_reveals_the_shape_exactly() -> None:
-    found = attacks.shape(INFUSED, large(), KEY)
-    assert found.rate.share == 1
-    assert found.baseline.share < 0.02
-    assert gains(found)
+    actual = attacks.shape(INFUSED, large(), KEY)
+    assert actual.rate.share == 1
+    assert actual.baseline.share < 0.02
+    assert gains(actual)
     seen = INFUSED.publish(large(), np.arange(len(large())), len(large()), KEY, "t")
     assert np.allclose(seen / seen.sum(axis=1, keepdims=True), large() / large().sum(axis=1, keepdims=True), rtol=1e-12)
     assert attacks.shape(InfusionPublication(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
@@ -90,17 +90,17 @@ def test_infusion_reveals_the_shape_exactly() -> None:
 
 def test_one_known_count_reveals_the_size_exactly() -> None:
     for near in (0, 0.01):
-        found = attacks.size(INFUSED, large(), KEY, near)
-        assert found.rate.share == 1
-        assert found.baseline.share < 0.1
+        actual = attacks.size(INFUSED, large(), KEY, near)
+        assert actual.rate.share == 1
+        assert actual.baseline.share < 0.1
 
 
 def test_zeros_reveal_a_worker() -> None:
     for method in (INFUSED, InfusionPublication(INFUSION, rounded=True)):
         for size in (5, 200):
-            found = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
-            assert found.rate.share == 1
-            assert found.baseline.share < 0.6
+            actual = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
+            assert actual.rate.share == 1
+            assert actual.baseline.share < 0.6
 
 
 @names
@@ -114,16 +114,16 @@ def test_mechanisms_for_establishments_reveal_neither_size_nor_shape(method: Pub
 @names
 def test_mechanisms_for_jobs_stay_below_their_bound(method: MechanismPublication) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
-    found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
+    actual = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:
-        assert found.rate.low <= ceiling(method, found.baseline.share)
+        assert actual.rate.low <= ceiling(method, actual.baseline.share)
     if method.name.startswith("strong"):
         assert near_the_baseline(attacks.reidentification(method, with_one_graduate(500), GRADUATES, KEY))
 
 
 def test_edge_privacy_protects_a_worker_in_part_but_no_establishment() -> None:
-    found = attacks.reidentification(EDGE, with_one_graduate(500), GRADUATES, KEY)
-    assert found.baseline.high < found.rate.share < ceiling(EDGE, found.baseline.share)
+    actual = attacks.reidentification(EDGE, with_one_graduate(500), GRADUATES, KEY)
+    assert actual.baseline.high < actual.rate.share < ceiling(EDGE, actual.baseline.share)
     assert attacks.size(EDGE, large(), KEY).rate.share > 0.9
     assert attacks.shape(EDGE, large(), KEY).rate.share > 0.5
 
@@ -139,7 +139,7 @@ def test_differences_of_infused_tables_reveal_an_establishment() -> None:
     shape, size = attacks.differencing(INFUSED, *difference(), KEY)
     assert (shape.rate.share, size.rate.share) == (1, 1)
     for method in (STRONG, WEAK, NODE):
-        assert all(near_the_baseline(found) for found in attacks.differencing(method, *difference(), KEY))
+        assert all(near_the_baseline(actual) for actual in attacks.differencing(method, *difference(), KEY))
     workers, cell, target = difference()
     with pytest.raises(ParameterError, match="one target"):
         attacks.differencing(INFUSED, workers, cell, ~target, KEY)
@@ -148,7 +148,7 @@ def test_differences_of_infused_tables_reveal_an_establishment() -> None:
 def test_averaging_needs_publications() -> None:
     publications = (1, 16, 64)
     made = attacks.averaging(STRONG, large(), publications, KEY)
-    errors = [found.relative_error for found in made]
+    errors = [actual.relative_error for actual in made]
     assert WEAK.cost == EPSILON
     assert 2.5 < errors[0] / errors[1] < 6
     assert 1.6 < errors[1] / errors[2] < 2.5
@@ -159,9 +159,9 @@ def test_averaging_needs_publications() -> None:
 
 def test_a_permanent_factor_reveals_growth() -> None:
     after = large() + np.random.default_rng(8).integers(0, 40, large().shape)
-    found = attacks.growth(INFUSED, large(), after, KEY)
-    assert found.rate.share == 1
-    assert found.baseline.share < 0.1
+    actual = attacks.growth(INFUSED, large(), after, KEY)
+    assert actual.rate.share == 1
+    assert actual.baseline.share < 0.1
     assert near_the_baseline(attacks.growth(STRONG, large(), after, KEY))
 
 
@@ -189,8 +189,8 @@ def test_table_1() -> None:
         WEAK.name: [holds, informed, fails],
     }
     for method, verdicts in expected.items():
-        assert [found.verdict for found in findings if found.method == method] == verdicts, method
-    assert any(str(found).startswith("fails for informed adversaries: loss ≥") for found in findings)
+        assert [actual.verdict for actual in findings if actual.method == method] == verdicts, method
+    assert any(str(actual).startswith("fails for informed adversaries: loss ≥") for actual in findings)
 
 
 def test_refusals() -> None:

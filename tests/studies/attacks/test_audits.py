@@ -58,12 +58,12 @@ def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int
     ids=lambda v: getattr(v, "name", ""),
 )
 def test_correct_mechanisms_are_not_refuted_and_the_bound_is_close(mechanism: Mechanism, near: float) -> None:
-    found = [
+    actual = [
         audit(mechanism.draw, one, other, KEY, 60_000, delta=mechanism.delta, claimed=mechanism.epsilon)
         for _, one, other in single(ALPHA)
     ]
-    assert not any(made.refuted for made in found)
-    assert max(made.epsilon_at_least for made in found) > near
+    assert not any(made.refuted for made in actual)
+    assert max(made.epsilon_at_least for made in actual) > near
 
 
 def test_one_job_and_whole_establishments() -> None:

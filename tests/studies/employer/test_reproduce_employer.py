@@ -61,7 +61,7 @@ def made() -> EmployerStudy:
 
 def test_ratios_agree_with_loops_over_cells(small: TabulatedFrame) -> None:
     alpha, epsilon, c = F(1, 10), F(2), 1.0  # printed smooth Laplace: 2/ε
-    found = {
+    actual = {
         (r.workload, r.cells, r.stratum): r for w in (1, 2) for r in ratios(small, w, GRID) if _is(r, alpha, epsilon)
     }
     frame = small.frame
@@ -79,7 +79,7 @@ def test_ratios_agree_with_loops_over_cells(small: TabulatedFrame) -> None:
                         into = totals.setdefault((cells, part), [0, 0.0, 0.0])
                         into[0], into[1], into[2] = into[0] + 1, into[1] + error, into[2] + beside
         for (cells, part), (number, error, beside) in totals.items():
-            row = found[workload, cells, part]
+            row = actual[workload, cells, part]
             assert row.number == number
             assert row.ratio == pytest.approx(error / beside, rel=1e-9)
 
@@ -122,12 +122,12 @@ def test_spearman_agrees_with_scipy_in_every_stratum() -> None:
     stratum = rng.integers(0, 3, 500).astype(np.int8)  # the last stratum is empty
     cells = StrataCells.of(stratum)
     a, b = rng.integers(0, 40, 500), rng.integers(0, 40, 500)
-    found = spearman(cells.ranks(a), cells.ranks(a + b))
-    assert found[0] == pytest.approx(stats.spearmanr(a, a + b).statistic, abs=1e-12)
+    actual = spearman(cells.ranks(a), cells.ranks(a + b))
+    assert actual[0] == pytest.approx(stats.spearmanr(a, a + b).statistic, abs=1e-12)
     for position in range(3):
         mine = stratum == position
-        assert found[1 + position] == pytest.approx(stats.spearmanr(a[mine], (a + b)[mine]).statistic, abs=1e-12)
-    assert np.isnan(found[4])
+        assert actual[1 + position] == pytest.approx(stats.spearmanr(a[mine], (a + b)[mine]).statistic, abs=1e-12)
+    assert np.isnan(actual[4])
     assert spearman(cells.ranks(a), cells.ranks(a))[:4] == pytest.approx(np.ones(4))
     assert np.isnan(spearman(cells.ranks(a), cells.ranks(np.zeros(500)))).all()
 
@@ -273,8 +273,8 @@ def test_table_1_has_every_method_and_requirement(made: EmployerStudy) -> None:
 def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
     """Every attack succeeds against noise infusion; under strong privacy attacks do no better than guessing."""
     assert len(made.attack_results) == 11
-    assert all(len(found.attacks) == 6 for found in made.attack_results)
-    by_name = {found.method: found for found in made.attack_results}
+    assert all(len(actual.attacks) == 6 for actual in made.attack_results)
+    by_name = {actual.method: actual for actual in made.attack_results}
     infusion, strong = by_name["infusion"], by_name["strong, laplace-pareto"]
     assert all(attack.rate.share > max(0.6, attack.baseline.share - 1e-9) for attack in infusion.attacks)
     assert not any(attack.rate.low > attack.baseline.high for attack in strong.attacks[1:])

@@ -149,9 +149,9 @@ def test_means_over_runs_agree_with_closed_forms(made: HypercubeStudy) -> None:
         (made.simulated.least_squares, variances_after(made.exact), variances_before(made.exact)),
         (made.simulated.noisy, variances_after(made.noisy), variances_before(made.noisy)),
     ):
-        found = MeanEstimate.of(values)
-        assert np.abs(found.z(closed)).max() < 4
-        assert np.abs(found.z(wrong)[1:3]).max() > 8
+        actual = MeanEstimate.of(values)
+        assert np.abs(actual.z(closed)).max() < 4
+        assert np.abs(actual.z(wrong)[1:3]).max() > 8
     assert made.simulated.least_squares[:, 0].max() < 1e-12
 
 
@@ -252,8 +252,8 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
         rows = (made.table2[0], replace(made.table2[1], exact=made.table2[1].exact * factor), *made.table2[2:])
         return replace(made, table2=rows)
 
-    def loss(found: float) -> HypercubeStudy:
-        return replace(made, losses=(ExactLoss("", F(2), arb(found), "", arb(found)), *made.losses[1:]))
+    def loss(actual: float) -> HypercubeStudy:
+        return replace(made, losses=(ExactLoss("", F(2), arb(actual), "", arb(actual)), *made.losses[1:]))
 
     def clipped(values: list[float]) -> HypercubeStudy:
         mine = replace(made.simulated.clipped, after=np.tile(np.array(values), (RUNS, 1)))
@@ -289,10 +289,10 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
 
 
 def test_what_li_krenzke_2020_do_not_claim_is_marked(made: HypercubeStudy) -> None:
-    found = {claim.claim: claim for claim in CLAIMS.of(made)}
+    actual = {claim.claim: claim for claim in CLAIMS.of(made)}
     for start in ("Runs that converge", "Negative cells", "Raking leaves"):
-        assert any(claim.startswith(start) and "(our" in claim for claim in found), start
-    kept = next(claim for name, claim in found.items() if name.startswith("Negative cells"))
+        assert any(claim.startswith(start) and "(our" in claim for claim in actual), start
+    kept = next(claim for name, claim in actual.items() if name.startswith("Negative cells"))
     assert "suggests that they were kept" in kept.ours
     assert kept.paper == ", ".join(printed.WITH[1:4])
     assert "100% of runs converge" in kept.ours
@@ -351,10 +351,10 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     assert {"7", "3"} <= widths  # lines that coincide are seen one on the other
     assert "stroke-dasharray" in lines
     assert "http" not in page.replace("http://www.w3.org", "")
-    found = rows_of(tmp_path / "tables/table-4.csv")
-    assert [row["paper: without"] for row in found] == list(printed.WITHOUT)
-    assert [row["all runs: without, closed form"] for row in found[:3]] == ["7.490", "3.552", "1.422"]
-    assert [row["all runs: least squares, closed form"] for row in found[:3]] == ["0", "1.487", "0.979"]
+    actual = rows_of(tmp_path / "tables/table-4.csv")
+    assert [row["paper: without"] for row in actual] == list(printed.WITHOUT)
+    assert [row["all runs: without, closed form"] for row in actual[:3]] == ["7.490", "3.552", "1.422"]
+    assert [row["all runs: least squares, closed form"] for row in actual[:3]] == ["0", "1.487", "0.979"]
     assert {row["every digit"] for row in rows_of(tmp_path / "tables/table-2.csv")} == {"yes"}
     assert {row["equal"] for row in rows_of(tmp_path / "tables/delta.csv")} == {"yes"}
     for row in rows_of(tmp_path / "tables/attack.csv"):

@@ -60,8 +60,8 @@ def test_ours_has_smaller_errors_than_the_published_rule_and_smooth_sensitivity_
     made, exact = trial(cells, families, POINTS, 30, Fraction(1), KEY), cells.raw(POINTS)
     mine = made.pseo.published & (cells.sizes < 200)
     errors = {
-        name: np.abs(found[mine] - exact[mine]).mean()
-        for name, found in (
+        name: np.abs(actual[mine] - exact[mine]).mean()
+        for name, actual in (
             ("pseo", made.pseo.percentiles),
             ("ours", made.shrunk.percentiles),
             ("smooth", smooth(cells, POINTS, Fraction(1), KEY)),

@@ -63,8 +63,8 @@ def small() -> tuple[InstitutionFlows, Int64s]:
 
 
 def score(made: FlowStudy, **wanted: object) -> FlowScore:
-    (found,) = [s for s in made.scores if all(getattr(s, name) == value for name, value in wanted.items())]
-    return found
+    (actual,) = [s for s in made.scores if all(getattr(s, name) == value for name, value in wanted.items())]
+    return actual
 
 
 def axis(made: FlowStudy, rule: str, kind: str) -> Int64s:
@@ -75,12 +75,12 @@ def axis(made: FlowStudy, rule: str, kind: str) -> Int64s:
 
 def test_a_tally_agrees_with_numpy() -> None:
     rng = np.random.default_rng(3)
-    true, found = rng.integers(0, 200, 4000), rng.integers(-50, 250, 4000)
+    true, actual = rng.integers(0, 200, 4000), rng.integers(-50, 250, 4000)
     true[:2000] = rng.integers(0, 11, 2000)
     ranges = [(0, 0), (1, 1), (2, 4), (5, 9), (10, 29), (30, 99), (100, 10**9)]
     assert len(ranges) == len(SIZES)
-    for row, (low, high) in zip(tally(true, found), ranges, strict=True):
-        error = (found - true)[(true >= low) & (true <= high)]
+    for row, (low, high) in zip(tally(true, actual), ranges, strict=True):
+        error = (actual - true)[(true >= low) & (true <= high)]
         assert row.tolist() == [len(error), error.sum(), np.abs(error).sum(), (error**2).sum()]
         assert len(error) > 100
 
@@ -114,9 +114,9 @@ def test_every_rule_preserves_totals(small: tuple[InstitutionFlows, Int64s], mad
     for kind in CONTROLS:
         known = GroupControls(here.controls(kind, noisy, 5), here.home, here.family, Fraction(1))
         for rule in RULES.values():
-            found = correct(rule, noisy, known, KEY, "words")
-            assert (found >= 0).all()
-            assert np.array_equal(found.sum(axis=1), np.maximum(noisy.sum(axis=1), 0))
+            actual = correct(rule, noisy, known, KEY, "words")
+            assert (actual >= 0).all()
+            assert np.array_equal(actual.sum(axis=1), np.maximum(noisy.sum(axis=1), 0))
     errors = {rule: {kind: axis(made, rule, kind).sum(axis=3)[..., 1] for kind in KINDS} for rule in made.rules}
     for name, of in errors.items():
         for kind in ("state", "division × sector", "family's cell", "family's state", "employed"):

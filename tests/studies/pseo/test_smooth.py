@@ -57,8 +57,8 @@ def window(data: Data, y: F, k: int) -> int:
 def test_every_small_data_set_smooth_and_above_the_local_sensitivity(share: Fraction) -> None:
     chosen = method(share=share)
     sets = everything()
-    found = chosen.sensitivity(*packed(sets))
-    of = dict(zip(sets, found, strict=True))
+    actual = chosen.sensitivity(*packed(sets))
+    of = dict(zip(sets, actual, strict=True))
     growth = exp(chosen.beta) * (1 + 1e-12)
     for small in sets:
         for large in larger(small) if len(small) < LARGEST else []:
@@ -72,8 +72,8 @@ def test_every_small_data_set_smooth_and_above_the_local_sensitivity(share: Frac
 def test_the_bound_is_no_wider_than_that_for_substitution_and_not_constant() -> None:
     chosen = method()
     sets = everything()
-    found = chosen.sensitivity(*packed(sets))
-    for data, mine in zip(sets, found, strict=True):
+    actual = chosen.sensitivity(*packed(sets))
+    for data, mine in zip(sets, actual, strict=True):
         for p, y in enumerate(QUARTILES):
             theirs = max(exp(-chosen.beta * k) * window(data, y, k) for k in range(LARGEST + 9))
             assert mine[p] <= max(theirs, 1) * (1 + 1e-12)

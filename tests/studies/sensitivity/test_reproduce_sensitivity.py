@@ -90,16 +90,16 @@ def test_one_group_is_a_subset_of_the_atlas(small: Atlas) -> None:
 
 
 def test_observations_are_sorted_and_cells_can_be_selected(small: Atlas) -> None:
-    found = observations(small, RANK, by_group=True, least=5)
-    assert found.n.min() >= 5
-    assert found.n.sum() == found.starts[-1] == len(found.x)
-    for cell in range(len(found.n)):
-        assert (np.diff(found.cell(cell)[0]) >= 0).all()
-    choices = found.only(np.array([3, 1]))
+    actual = observations(small, RANK, by_group=True, least=5)
+    assert actual.n.min() >= 5
+    assert actual.n.sum() == actual.starts[-1] == len(actual.x)
+    for cell in range(len(actual.n)):
+        assert (np.diff(actual.cell(cell)[0]) >= 0).all()
+    choices = actual.only(np.array([3, 1]))
     for place, cell in enumerate((3, 1)):
-        for ours, theirs in zip(choices.cell(place), found.cell(cell), strict=True):
+        for ours, theirs in zip(choices.cell(place), actual.cell(cell), strict=True):
             assert np.array_equal(ours, theirs)
-    assert choices.tract.tolist() == found.tract[[3, 1]].tolist()
+    assert choices.tract.tolist() == actual.tract[[3, 1]].tolist()
 
 
 def test_chi_is_the_maximum_of_its_pool_without_infinite_sensitivities() -> None:
@@ -119,17 +119,17 @@ def test_noise_is_normal_of_the_papers_spread(girls: AtlasCells) -> None:
 def test_shares_follow_the_notes_of_table_1(small: Atlas) -> None:
     """Total variance, mean squared error and mean noise variance, all weighted, over more than fifty children."""
     cells = cell_statistics(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
-    found = decompose_cells(cells, "shares")
-    assert found is not None
+    actual = decompose_cells(cells, "shares")
+    assert actual is not None
     kept = cells.n > 50
     w, noisy = cells.low[kept], cells.noisy("shares")[kept]
     total = (w * (noisy - (w * noisy).sum() / w.sum()) ** 2).sum() / w.sum()
     sampling = (w * cells.error[kept] ** 2).sum() / w.sum() / total
     privacy = (w * 2 * (cells.chi[kept] / (8 * cells.n[kept])) ** 2).sum() / w.sum() / total
-    assert (found.shares.sampling, found.shares.privacy) == pytest.approx((sampling, privacy))
-    assert found.shares.signal == pytest.approx(1 - sampling - privacy)
-    assert found.cells == kept.sum()
-    assert found.reliability_before > found.shares.signal
+    assert (actual.shares.sampling, actual.shares.privacy) == pytest.approx((sampling, privacy))
+    assert actual.shares.signal == pytest.approx(1 - sampling - privacy)
+    assert actual.cells == kept.sum()
+    assert actual.reliability_before > actual.shares.signal
 
 
 def test_one_printed_row_does_not_add_up() -> None:
@@ -148,10 +148,10 @@ def test_every_row_is_computed(made: SensitivityStudy) -> None:
 
 
 def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
-    found = subgroups(small)
-    for exact, at in ((found.plain, found.plain_corners), (found.winsorised, found.winsorised_corners)):
+    actual = subgroups(small)
+    for exact, at in ((actual.plain, actual.plain_corners), (actual.winsorised, actual.winsorised_corners)):
         assert (exact >= at * (1 - 1e-9)).all()
-    for row in corners(found):
+    for row in corners(actual):
         assert 0 <= row.short <= 1 <= row.median <= row.largest
 
 
@@ -207,8 +207,8 @@ def test_choosing_epsilon_meets_its_targets(made: SensitivityStudy) -> None:
     for one in made.epsilon_choices:
         wrong = [point.false_top for point in one.points]
         assert wrong[0] > wrong[-1]
-        found = [epsilon for epsilon in one.epsilons if epsilon is not None]
-        assert found == sorted(found)
+        actual = [epsilon for epsilon in one.epsilons if epsilon is not None]
+        assert actual == sorted(actual)
 
 
 def verdict(study: SensitivityStudy, said: str) -> str:
@@ -293,9 +293,9 @@ def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 8
     assert "http" not in page.replace("http://www.w3.org", "")
-    found = rows_of(tmp_path / "tables/table-1.csv")
-    assert [row["paper: signal"] for row in found[:4]] == ["71.00", "70.58", "56.39", "33.64"]
-    for row in found:
+    actual = rows_of(tmp_path / "tables/table-1.csv")
+    assert [row["paper: signal"] for row in actual[:4]] == ["71.00", "70.58", "56.39", "33.64"]
+    for row in actual:
         assert sum(float(row[f"plain: {part}"]) for part in ("signal", "sampling", "privacy")) == pytest.approx(
             100, abs=0.02
         )

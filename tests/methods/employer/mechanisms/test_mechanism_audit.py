@@ -75,9 +75,9 @@ def test_no_neighbours_lose_more_than_epsilon(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=name)
 def test_no_job_and_no_small_establishment_loses_more_than_epsilon(mechanism: Mechanism) -> None:
     jobs = [1] if mechanism.protects == "job" else [1, 7, 19]
-    found = [losses(mechanism, (n, 0), (n + j, 0)).worst for n in (0, 500) for j in jobs]
-    assert max(found) <= float(mechanism.epsilon) + SLACK
-    assert max(found) >= 0.94 * float(mechanism.epsilon)
+    actual = [losses(mechanism, (n, 0), (n + j, 0)).worst for n in (0, 500) for j in jobs]
+    assert max(actual) <= float(mechanism.epsilon) + SLACK
+    assert max(actual) >= 0.94 * float(mechanism.epsilon)
 
 
 @pytest.mark.parametrize("mechanism", [SOME[0], SOME[8], SOME[9], SOME[13], SOME[15], SOME[18], *DISCRETE], ids=name)
@@ -100,9 +100,9 @@ def test_the_search_misses_nothing(mechanism: Mechanism) -> None:
             continue
         with np.errstate(invalid="ignore"):
             ratio = distribution(mechanism, one)(everything) - distribution(mechanism, other)(everything)
-        found = float_losses(mechanism, one, other)
-        assert np.nanmax(ratio) <= found.forth + 1e-11
-        assert np.nanmax(-ratio) <= found.back + 1e-11
+        actual = float_losses(mechanism, one, other)
+        assert np.nanmax(ratio) <= actual.forth + 1e-11
+        assert np.nanmax(-ratio) <= actual.back + 1e-11
 
 
 # --- δ ----------------------------------------------------------------------------------------------------------------
@@ -177,10 +177,10 @@ def test_a_vector_of_worker_cells_loses_at_most_epsilon(d: int) -> None:
         SmoothGamma(TENTH, F(3), "separate", cells=d),
         SmoothGamma(TENTH, F(3), gamma=None, cells=d),
     ):
-        found = joint(mechanism, *workers(d))
-        assert found <= float(mechanism.epsilon) + SLACK
+        actual = joint(mechanism, *workers(d))
+        assert actual <= float(mechanism.epsilon) + SLACK
         if isinstance(mechanism, LaplacePareto):
-            assert found >= 0.95 * float(mechanism.epsilon)
+            assert actual >= 0.95 * float(mechanism.epsilon)
     pair = LaplacePareto(TENTH, TWO, cells=2)
     exact = together(losses(pair, one, other) for one, other in zip(*workers(2), strict=True))
     assert exact == pytest.approx(joint(pair, *workers(2)), abs=1e-10)
@@ -221,8 +221,8 @@ def of_the_neighbour(m: LaplacePareto, one: Cell, other: Cell) -> tuple[LogMass,
 def test_broken_mechanisms_are_caught(broken: Broken) -> None:
     """Sound on every pair, broken on some."""
     mechanism = LaplacePareto(TENTH, TWO)
-    found = [between(*broken(mechanism, *pair), pair[0][0], pair[1][0]).worst for pair in neighbours(TENTH)]
-    assert max(found) > 2 * 1.05
+    actual = [between(*broken(mechanism, *pair), pair[0][0], pair[1][0]).worst for pair in neighbours(TENTH)]
+    assert max(actual) > 2 * 1.05
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,12 @@ def test_laplace_pareto_reaches_epsilon_and_no_more(alpha: Fraction, epsilon: Fr
     def phi(z):  # type: ignore[no-untyped-def]
         return np.where(z <= g, z, g + g * np.log(np.maximum(z, g) / g))
 
-    found = [grid_sup(phi, r, share / c) for r in np.linspace(1, 1 + float(alpha), 6) for share in (0.0, 0.3, 0.7, 1.0)]
-    assert max(found) <= float(epsilon) + 1e-9
+    actual = [
+        grid_sup(phi, r, share / c) for r in np.linspace(1, 1 + float(alpha), 6) for share in (0.0, 0.3, 0.7, 1.0)
+    ]
+    assert max(actual) <= float(epsilon) + 1e-9
     if 1 / c <= g:  # else the shift alone reaches into the tail, where it costs a little less
-        assert max(found) >= float(epsilon) * (1 - 1e-6)
+        assert max(actual) >= float(epsilon) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("gamma", [F(4), F(5, 2), F(9)])
@@ -54,9 +56,11 @@ def test_smooth_gamma_joint_reaches_epsilon_and_no_more(alpha: Fraction, epsilon
     def psi(z):  # type: ignore[no-untyped-def]
         return np.log1p(z**power)
 
-    found = [grid_sup(psi, r, share / c) for r in np.linspace(1, 1 + float(alpha), 6) for share in (0.0, 0.3, 0.7, 1.0)]
-    assert max(found) <= float(epsilon) + 1e-9
-    assert max(found) >= float(epsilon) * (1 - 1e-5)
+    actual = [
+        grid_sup(psi, r, share / c) for r in np.linspace(1, 1 + float(alpha), 6) for share in (0.0, 0.3, 0.7, 1.0)
+    ]
+    assert max(actual) <= float(epsilon) + 1e-9
+    assert max(actual) >= float(epsilon) * (1 - 1e-5)
     assert distribution.constant <= SmoothGamma(alpha, epsilon, "separate", gamma=gamma).constant
 
 
@@ -130,13 +134,13 @@ def test_the_exact_delta_is_the_worst_over_shifts_and_dilations(
 ) -> None:
     distribution = SmoothLaplace(alpha, epsilon, delta)
     c, a, e = float(distribution.constant), float(alpha), float(epsilon)
-    found = {
+    actual = {
         (i, share): real_delta(1 + a * i / 4, share / c, e) for i in range(1, 5) for share in (-1.0, 0.0, 0.5, 1.0)
     }
     formula = a * (1 + a) ** (-1 - 1 / a) * exp(-e / a) * cosh(1 / (a * c))
     assert float(exact_delta(alpha, epsilon, distribution.constant)) == pytest.approx(formula, rel=1e-9)
-    assert max(found.values()) == pytest.approx(formula, rel=1e-3)
-    assert max(found, key=found.__getitem__) in ((4, 1.0), (4, -1.0))
+    assert max(actual.values()) == pytest.approx(formula, rel=1e-3)
+    assert max(actual, key=actual.__getitem__) in ((4, 1.0), (4, -1.0))
     assert formula <= float(delta) * (1 + 1e-9)
     assert real_delta(1.0, 1 / c, e) < 1e-12  # without a dilation the loss is pure
 

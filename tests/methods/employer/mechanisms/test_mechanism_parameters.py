@@ -40,8 +40,8 @@ def everything() -> list[Mechanism]:
 
 
 def test_each_describes_itself() -> None:
-    found = [(m.name, m.protects, m.epsilon, m.delta) for m in everything()]
-    assert found == [
+    actual = [(m.name, m.protects, m.epsilon, m.delta) for m in everything()]
+    assert actual == [
         ("laplace-pareto", "size", TWO, 0),
         ("smooth-gamma", "size", TWO, 0),
         ("smooth-gamma", "size", TWO, 0),

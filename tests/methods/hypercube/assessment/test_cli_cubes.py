@@ -25,9 +25,9 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> SurveyAgency:
 
 
 def query(folder: Path, *arguments: str) -> Any:
-    found = CliRunner().invoke(app, ["query", str(folder), *arguments])
-    assert found.exit_code == 0, found.output
-    return found
+    actual = CliRunner().invoke(app, ["query", str(folder), *arguments])
+    assert actual.exit_code == 0, actual.output
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def query(folder: Path, *arguments: str) -> Any:
 )
 def test_a_query_says_what_it_shows(survey: SurveyAgency, changes: dict[str, Any], title: str, errors: str) -> None:
     folder = survey.run(**changes)
-    found = query(folder, "--by", "strength")
-    lines = found.stdout.splitlines()
+    actual = query(folder, "--by", "strength")
+    lines = actual.stdout.splitlines()
     assert lines[0] == title
     assert lines[1].startswith(f"Standard errors and intervals cover {errors}")
     assert lines[3].split()[:2] == ["strength", "estimate"]
     assert len(lines) == 4 + 3
     caveats = next(table.guarantee.caveats for table in read(folder).tables if table.name == "cube")
-    assert [line for line in found.stderr.splitlines() if line.startswith("Caveat: ")] == [
+    assert [line for line in actual.stderr.splitlines() if line.startswith("Caveat: ")] == [
         f"Caveat: {caveat}" for caveat in caveats
     ]
     expected = {wording.exact(["strength"])} if "controls" in changes and "weights" not in changes else set()
@@ -72,8 +72,8 @@ def test_a_query_says_what_it_shows(survey: SurveyAgency, changes: dict[str, Any
 
 
 def test_caveats_are_told_beside_a_csv_file_and_never_in_it(survey: SurveyAgency, tmp_path: Path) -> None:
-    found = query(survey.run(controls=EXACT), "--by", "strength", "--csv", str(tmp_path / "t.csv"))
-    assert "Caveat: Not differentially private: the control totals by strength" in found.stderr
+    actual = query(survey.run(controls=EXACT), "--by", "strength", "--csv", str(tmp_path / "t.csv"))
+    assert "Caveat: Not differentially private: the control totals by strength" in actual.stderr
     assert (tmp_path / "t.csv").read_text().startswith('"strength","estimate"')
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 4
 
@@ -99,11 +99,11 @@ def test_run_and_query_report_raking_that_fell_back(survey: SurveyAgency) -> Non
     ]
     release = survey.open(controls=crossed, calibration=few)
     path, out = survey.folder / f"release{survey.runs}.yaml", survey.folder / "fell"
-    found = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--simulation", "x"])
-    assert found.exit_code == 0, found.output
+    actual = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--simulation", "x"])
+    assert actual.exit_code == 0, actual.output
     assert (
         "cube: raking did not meet the controls, least squares were used; see cube.simulation.model.json."
-        in found.stdout
+        in actual.stdout
     )
     assert "by least squares, since raking did not meet them." in query(out).stdout.splitlines()[0]
     assert cli_cubes.afterwards(read(out), str(out / "elsewhere")) == []
@@ -137,9 +137,9 @@ def test_plan_shows_the_grid(survey: SurveyAgency) -> None:
     ("level", "do"), [("95", "Write 0.95."), ("99.5", "Write 0.995."), ("1", "Write 0.9."), ("0", "Write 0.9.")]
 )
 def test_levels_are_shares(survey: SurveyAgency, level: str, do: str) -> None:
-    found = CliRunner().invoke(app, ["query", str(survey.folder), "--level", level])
-    assert isinstance(found.exception, ParameterError)
-    assert str(found.exception).endswith(do)
+    actual = CliRunner().invoke(app, ["query", str(survey.folder), "--level", level])
+    assert isinstance(actual.exception, ParameterError)
+    assert str(actual.exception).endswith(do)
 
 
 @pytest.mark.parametrize("level", [0.95, "0.95", 1])
@@ -155,8 +155,8 @@ def test_folders_that_are_none(survey: SurveyAgency) -> None:
         (survey.folder / "nowhere", "has no manifest: there is no such folder. Name the folder of a release"),
         (survey.folder, "has no manifest: it is not a release"),
     ):
-        found = CliRunner().invoke(app, ["query", str(place)])
-        assert isinstance(found.exception, PublishError)
-        assert said in str(found.exception)
+        actual = CliRunner().invoke(app, ["query", str(place)])
+        assert isinstance(actual.exception, PublishError)
+        assert said in str(actual.exception)
         with pytest.raises(DiscreetError, match=said.split(".")[0]):
             read(f"file://{place}")

@@ -44,10 +44,10 @@ def pairs(table: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_moves_by_hand() -> None:
-    found = near_zero_changes(TRUE, SHOWN, 0.5)
-    assert found == NearZeroChanges(cells=5, near_zero=3, to_nonzero=2, to_zero=1)
-    assert found.share_to_nonzero == pytest.approx(2 / 3)
-    assert found.share_to_zero == 0.5
+    actual = near_zero_changes(TRUE, SHOWN, 0.5)
+    assert actual == NearZeroChanges(cells=5, near_zero=3, to_nonzero=2, to_zero=1)
+    assert actual.share_to_nonzero == pytest.approx(2 / 3)
+    assert actual.share_to_zero == 0.5
 
 
 def test_the_limit_itself_is_not_near_zero() -> None:
@@ -86,9 +86,9 @@ def test_a_limit_is_positive(limit: float) -> None:
     ("records", "cv", "where"), [(3, -1, "cv"), (3, 0, "cv"), (3, nan, "cv"), (-1, 0.5, "records")]
 )
 def test_rules_that_make_no_sense_are_refused(records: float, cv: float, where: str) -> None:
-    with pytest.raises(ParameterError) as found:
+    with pytest.raises(ParameterError) as actual:
         PublicationRule(records, cv)
-    assert found.value.where == where
+    assert actual.value.where == where
 
 
 def test_rule_by_hand() -> None:
@@ -110,21 +110,21 @@ def test_published_by_hand() -> None:
 
 
 def test_differences_by_hand() -> None:
-    found = differences(TRUE, SHOWN, 0.5)
+    actual = differences(TRUE, SHOWN, 0.5)
     gaps = [1.0, -0.4, 2.4, -2.7, -2.0]
-    assert found.cells == 5
-    assert found.mean == pytest.approx(-1.7 / 5)
-    assert found.mean_abs == pytest.approx(8.5 / 5)
-    assert found.rms == pytest.approx(sqrt(sum(gap**2 for gap in gaps) / 5))
-    assert found.largest == pytest.approx(2.7)
-    assert found.relative == pytest.approx((2.7 / 3 + 2 / 10) / 2)
-    assert found.relative_cells == 2
+    assert actual.cells == 5
+    assert actual.mean == pytest.approx(-1.7 / 5)
+    assert actual.mean_abs == pytest.approx(8.5 / 5)
+    assert actual.rms == pytest.approx(sqrt(sum(gap**2 for gap in gaps) / 5))
+    assert actual.largest == pytest.approx(2.7)
+    assert actual.relative == pytest.approx((2.7 / 3 + 2 / 10) / 2)
+    assert actual.relative_cells == 2
 
 
 def test_no_cell_above_the_limit_has_no_relative_difference() -> None:
-    found = differences(TRUE, SHOWN, 10.0)
-    assert isnan(found.relative)
-    assert found.relative_cells == 0
+    actual = differences(TRUE, SHOWN, 10.0)
+    assert isnan(actual.relative)
+    assert actual.relative_cells == 0
 
 
 @given(TABLES, st.integers(0, 99))
@@ -161,11 +161,11 @@ def test_cramers_v_by_hand() -> None:
 @given(GRIDS)
 def test_cramers_v_is_scipys_between_0_and_1(table: np.ndarray) -> None:
     positive = np.maximum(table, 0) + 0.5
-    found = cramers_v(positive)
-    assert found == pytest.approx(association(np.rint(positive * 1e6).astype(int), correction=False), abs=1e-4)
-    assert 0 <= found <= 1
-    assert found == pytest.approx(cramers_v(positive.T), abs=1e-9)
-    assert found == pytest.approx(cramers_v(7 * positive), abs=1e-9)
+    actual = cramers_v(positive)
+    assert actual == pytest.approx(association(np.rint(positive * 1e6).astype(int), correction=False), abs=1e-4)
+    assert 0 <= actual <= 1
+    assert actual == pytest.approx(cramers_v(positive.T), abs=1e-9)
+    assert actual == pytest.approx(cramers_v(7 * positive), abs=1e-9)
 
 
 def test_cramers_v_takes_negative_cells_as_zero_and_keeps_the_declared_scale() -> None:
@@ -194,12 +194,12 @@ def test_hellinger_by_hand() -> None:
 @given(TABLES, st.integers(0, 99))
 def test_hellinger_is_a_distance(table: np.ndarray, seed: int) -> None:
     true, shown = (np.abs(side) + 0.1 for side in pairs(table, seed))
-    found = hellinger(true, shown)
-    assert 0 <= found <= 1
-    assert found == hellinger(shown, true)
+    actual = hellinger(true, shown)
+    assert 0 <= actual <= 1
+    assert actual == hellinger(shown, true)
     assert hellinger(true, true) == 0
     third = np.roll(shown, 1)
-    assert found <= hellinger(true, third) + hellinger(third, shown) + 1e-12
+    assert actual <= hellinger(true, third) + hellinger(third, shown) + 1e-12
 
 
 def test_nothing_positive_has_no_distance() -> None:
@@ -222,30 +222,30 @@ def test_overlap_by_hand_karr_et_al_2006() -> None:
 
 
 def test_intervals_of_no_length() -> None:
-    found = overlap(ends((1, 1), (1, 1), (1, 1), (0, 2)), ends((1, 1), (2, 2), (0, 2), (1, 1)))
-    assert found[0] == 1.0
-    assert np.isnan(found[1:]).all()
+    actual = overlap(ends((1, 1), (1, 1), (1, 1), (0, 2)), ends((1, 1), (2, 2), (0, 2), (1, 1)))
+    assert actual[0] == 1.0
+    assert np.isnan(actual[1:]).all()
 
 
 @given(TABLES, st.integers(0, 99))
 def test_overlap_is_symmetric_and_at_most_1(table: np.ndarray, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = ((low, low + rng.uniform(0.1, 50, len(low))) for low in pairs(table, seed))
-    found = overlap(a, b)
-    assert np.array_equal(found, overlap(b, a))
-    assert (found <= 1 + 1e-12).all()
+    actual = overlap(a, b)
+    assert np.array_equal(actual, overlap(b, a))
+    assert (actual <= 1 + 1e-12).all()
     apart = (a[1] < b[0]) | (b[1] < a[0])
-    assert np.array_equal(found < 0, apart)
+    assert np.array_equal(actual < 0, apart)
     assert overlap(a, a) == pytest.approx(1)
 
 
 def test_overlaps_by_hand() -> None:
     true, errors = np.array([0.0, 0.0, 5.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0])
     shown, others = np.array([1.0, 3.0, 5.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
-    found = overlaps(true, errors, shown, others, z=1.0)
-    assert found == Overlaps(cells=4, without=1, mean=(0.5 - 0.5 + 1) / 3, disjoint=1)
+    actual = overlaps(true, errors, shown, others, z=1.0)
+    assert actual == Overlaps(cells=4, without=1, mean=(0.5 - 0.5 + 1) / 3, disjoint=1)
     halves = [overlaps(true[part], errors[part], shown[part], others[part], z=1.0) for part in (slice(2), slice(2, 4))]
-    assert Overlaps.pooled(halves) == found
+    assert Overlaps.pooled(halves) == actual
 
 
 def test_no_interval_anywhere_has_no_mean() -> None:

@@ -101,19 +101,19 @@ def compared() -> Comparison:
 
 @pytest.mark.parametrize(("axes", "dimension"), [(1, 1), (4, 2), (7, 3), (7, 7), (10, 5)])
 def test_all_tables_are_all_choices_of_axes_in_order(axes: int, dimension: int) -> None:
-    found = tables((2,) * axes, dimension)
+    actual = tables((2,) * axes, dimension)
     expected = list(combinations(range(axes), dimension))
-    assert [tuple(axis.place for axis in margin.axes) for margin in found] == expected
+    assert [tuple(axis.place for axis in margin.axes) for margin in actual] == expected
 
 
 def test_some_tables_are_spread_evenly_and_always_the_same() -> None:
     every: list[tuple[int, ...]] = list(combinations(range(9), 4))  # 126
-    found = [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
-    assert len(set(found)) == 10
-    steps = np.diff([every.index(places) for places in found])
+    actual = [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
+    assert len(set(actual)) == 10
+    steps = np.diff([every.index(places) for places in actual])
     assert set(steps.tolist()) <= {12, 13}
-    assert found[0] == every[0]
-    assert found == [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
+    assert actual[0] == every[0]
+    assert actual == [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
 
 
 def test_one_table_of_very_many_is_found_without_listing_them() -> None:
@@ -149,9 +149,9 @@ def test_sums_by_groups_and_in_another_order_go_by_cell_numbers() -> None:
 
 
 def test_every_table_of_every_dimension_is_measured() -> None:
-    found = assessed()
-    assert [len(table.axes) for table in found.tables] == [1] * 4 + [2] * 6 + [3] * 4 + [4]
-    assert [(one.dimension, one.tables, one.exist) for one in found.dimensions] == [
+    actual = assessed()
+    assert [len(table.axes) for table in actual.tables] == [1] * 4 + [2] * 6 + [3] * 4 + [4]
+    assert [(one.dimension, one.tables, one.exist) for one in actual.dimensions] == [
         (1, 4, 4),
         (2, 6, 6),
         (3, 4, 4),
@@ -178,9 +178,9 @@ def test_a_table_is_measured_as_by_hand() -> None:
 
 
 def test_a_dimension_is_its_tables_together() -> None:
-    found = assessed()
-    mine = [table for table in found.tables if table.dimension == 2]
-    two = found.dimensions[1]
+    actual = assessed()
+    mine = [table for table in actual.tables if table.dimension == 2]
+    two = actual.dimensions[1]
     assert two.zero_changes.cells == sum(table.zero_changes.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
     cells = [table.estimates.cells for table in mine]
     assert two.estimates.mean_abs == pytest.approx(np.average([t.estimates.mean_abs for t in mine], weights=cells))
@@ -231,8 +231,8 @@ def test_true_errors_from_replicates_have_their_factor_and_from_squares_their_ef
 
 
 def test_what_is_not_known_is_not_measured() -> None:
-    found = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, PublicationRule(5, 0.3))
-    parts: list[TableAssessment | DimensionSummary] = [*found.tables, *found.dimensions]
+    actual = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, PublicationRule(5, 0.3))
+    parts: list[TableAssessment | DimensionSummary] = [*actual.tables, *actual.dimensions]
     for one in parts:
         assert one.errors is None
         assert one.overlaps is None
@@ -245,8 +245,8 @@ def test_cubes_of_other_axes_are_refused() -> None:
 
 
 def test_most_bounds_the_tables_of_a_dimension() -> None:
-    found = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, most=2)
-    assert [(one.tables, one.exist) for one in found.dimensions] == [(2, 4), (2, 6), (2, 4), (1, 1)]
+    actual = assess(CubeEstimates(SHAPE, noisy()), CubeEstimates(SHAPE, noisy()), 0.5, most=2)
+    assert [(one.tables, one.exist) for one in actual.dimensions] == [(2, 4), (2, 6), (2, 4), (1, 1)]
 
 
 # --- perturbed once, or table by table
@@ -277,17 +277,17 @@ def test_only_interactive_answers_do_not_add_up() -> None:
 def test_nonadditive_sums_are_as_likely_as_the_noise_says() -> None:
     """Two tables of one axis each and their cross: a sum of b cells agrees if b + 1 draws cancel."""
     counts = np.full((3, 2), 4)
-    found = lines_of(compare(counts, DiscreteLaplace(Fraction(7), 1), runs=400), EACH)[1]
+    actual = lines_of(compare(counts, DiscreteLaplace(Fraction(7), 1), runs=400), EACH)[1]
     none = float(1 - DiscreteLaplace(Fraction(7), 1).tail(1))
     expected = 1 - (3 * none**3 + 2 * none**4) / 5  # nearly: that noise cancels is rarer still
-    assert found.nonadditive == pytest.approx(expected, abs=0.004)
-    assert found.nonadditive > 0
+    assert actual.nonadditive == pytest.approx(expected, abs=0.004)
+    assert actual.nonadditive > 0
 
 
 def test_every_table_has_noise_of_its_own() -> None:
     """With an axis of one code two tables are of the same cells: equal noise would never break their sums."""
-    found = lines_of(compare(np.zeros((50, 1), np.int64), DiscreteLaplace(Fraction(1)), runs=10), EACH)[1]
-    assert found.nonadditive > 0.6
+    actual = lines_of(compare(np.zeros((50, 1), np.int64), DiscreteLaplace(Fraction(1)), runs=10), EACH)[1]
+    assert actual.nonadditive > 0.6
 
 
 def test_what_each_way_pays() -> None:
@@ -304,11 +304,11 @@ def test_what_each_way_pays() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 15, 1023])
 def test_a_shared_cap_is_the_smallest_that_costs_no_more(number: int) -> None:
-    found = split_noise(LAW.rate, LAW.delta(), number)
-    assert found.rate == LAW.rate / number
-    assert found.cap is not None
-    assert found.delta() <= LAW.delta() / number
-    assert not DiscreteLaplace(found.rate, found.cap - 1).delta() <= LAW.delta() / number
+    actual = split_noise(LAW.rate, LAW.delta(), number)
+    assert actual.rate == LAW.rate / number
+    assert actual.cap is not None
+    assert actual.delta() <= LAW.delta() / number
+    assert not DiscreteLaplace(actual.rate, actual.cap - 1).delta() <= LAW.delta() / number
     assert split_noise(LAW.rate, None, number) == DiscreteLaplace(LAW.rate / number)
 
 
@@ -350,7 +350,7 @@ def test_captions_state_what_plots_show(tmp_path: Path) -> None:
 
 def rows(chart: Any, name: str) -> list[dict[str, Any]]:
     """The longest data set of a chart that has this column."""
-    return max((found for found in chart.to_dict()["datasets"].values() if name in found[0]), key=len)
+    return max((actual for actual in chart.to_dict()["datasets"].values() if name in actual[0]), key=len)
 
 
 def test_pictures_hold_the_numbers() -> None:

@@ -45,10 +45,10 @@ def test_equals_brute_force(points: list[tuple[float, float]], search: Search) -
     if search.kind == "exact":  # the least error is at an arm's mean
         means = [columns[0][columns[1] == g].mean() for g in (0, 1) if (columns[1] == g).any()]
         tried = np.concatenate([np.linspace(-1, 1, 21), means])
-    for i, (centre, found) in enumerate(((here, out.sensitivity[0]), (error, out.error_sensitivity[0]))):
+    for i, (centre, actual) in enumerate(((here, out.sensitivity[0]), (error, out.error_sensitivity[0]))):
         changed = [*additions(lambda c, i=i: both(c)[i], columns, [tried.tolist(), [0.0, 1.0]])]
         changed += [*removals(lambda c, i=i: both(c)[i], columns)]
-        assert found == pytest.approx(max(abs(v - centre) for v in changed), abs=1e-7 if i else 1e-12)
+        assert actual == pytest.approx(max(abs(v - centre) for v in changed), abs=1e-7 if i else 1e-12)
     worst = STATISTIC.worst(columns, search)
     assert abs(worst.change) == out.sensitivity[0]
     if worst.added:

@@ -109,14 +109,14 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: py
     file.write_text(FILE)
     monkeypatch.setattr(under_test, "SMALL", 500)
     columns, starts = some(150)
-    found = []
+    actual = []
     for processes in (1, 2):
         statistic = replace(Function.of_file(file, "ratio", (X, Y), 4.0, 1.0, "spread"), processes=processes)
         out = statistic.dry_run().local(columns, starts)
         assert out.error is not None
         assert out.error_sensitivity is not None
-        found.append([v.tobytes() for v in (out.statistic, out.sensitivity, out.error, out.error_sensitivity)])
-    assert found[0] == found[1]
+        actual.append([v.tobytes() for v in (out.statistic, out.sensitivity, out.error, out.error_sensitivity)])
+    assert actual[0] == actual[1]
 
 
 def test_other_processes_do_the_work_and_may_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,8 +198,8 @@ def quoting(columns: Sequence[Floats]) -> float:
 
 def test_whatever_it_raises_is_the_fallback() -> None:
     made = Function("quoting", (X,), quoting, 1.0, 0.5)
-    found = made.local([np.linspace(0, 1, 5)], np.array([0, 5]))
-    assert (found.statistic[0], found.sensitivity[0]) == (0.5, 1.5)
+    actual = made.local([np.linspace(0, 1, 5)], np.array([0, 5]))
+    assert (actual.statistic[0], actual.sensitivity[0]) == (0.5, 1.5)
 
 
 def test_it_works_on_copies() -> None:

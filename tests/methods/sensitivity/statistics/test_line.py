@@ -114,27 +114,27 @@ def unbounded(statistic: Line, x: Floats) -> bool:
 @SETTINGS
 def test_closed_forms_equal_refits_in_exact_arithmetic(statistic: Line, x: list[float], y: list[float]) -> None:
     columns = cell(x, y)
-    found = statistic.local(columns, starts(columns), CORNERS)
+    actual = statistic.local(columns, starts(columns), CORNERS)
     value, error = refit(statistic, *columns)
     # With all x at x₀ the worst new x is there as well: no search leaves that out.
     points = [(p, q) for p in {0.0, 1.0, columns[0][0] if columns[0][0] == columns[0][-1] else 0.0} for q in (0.0, 1.0)]
     around = [refit(statistic, a, b) for a, b in neighbours(*columns, points)]
     size = max(1.0, abs(float(value)))
-    assert found.n == len(x)
-    assert found.statistic[0] == pytest.approx(float(value), rel=CLOSE, abs=CLOSE)
-    assert found.error is not None
-    assert found.error_sensitivity is not None
+    assert actual.n == len(x)
+    assert actual.statistic[0] == pytest.approx(float(value), rel=CLOSE, abs=CLOSE)
+    assert actual.error is not None
+    assert actual.error_sensitivity is not None
     weight = max(weigh(statistic, *pair) for pair in [columns, *neighbours(*columns, points)])
-    assert found.error[0] == pytest.approx(sqrt(error), rel=1e-10, abs=CLOSE * weight)
+    assert actual.error[0] == pytest.approx(sqrt(error), rel=1e-10, abs=CLOSE * weight)
     if unbounded(statistic, columns[0]):
-        assert found.sensitivity[0] == inf
-        assert found.error_sensitivity[0] == (inf if len(set(columns[1])) > 1 else 0)
+        assert actual.sensitivity[0] == inf
+        assert actual.error_sensitivity[0] == (inf if len(set(columns[1])) > 1 else 0)
         return
-    assert found.sensitivity[0] == pytest.approx(
+    assert actual.sensitivity[0] == pytest.approx(
         max(abs(float(v - value)) for v, _ in around), rel=CLOSE, abs=CLOSE * size
     )
     wanted = max(change(e, error) for _, e in around)
-    assert found.error_sensitivity[0] == pytest.approx(wanted, rel=1e-10, abs=CLOSE * weight)
+    assert actual.error_sensitivity[0] == pytest.approx(wanted, rel=1e-10, abs=CLOSE * weight)
 
 
 @pinned
@@ -142,9 +142,9 @@ def test_closed_forms_equal_refits_in_exact_arithmetic(statistic: Line, x: list[
 @SETTINGS
 def test_the_exact_maximum_is_attained_and_no_grid_exceeds_it(statistic: Line, x: list[float], y: list[float]) -> None:
     columns = cell(x, y)
-    worst, found = statistic.worst(columns), statistic.local(columns, starts(columns), errors=False)
-    assert abs(worst.change) == found.sensitivity[0]
-    assert (found.error, found.error_sensitivity) == (None, None)
+    worst, actual = statistic.worst(columns), statistic.local(columns, starts(columns), errors=False)
+    assert abs(worst.change) == actual.sensitivity[0]
+    assert (actual.error, actual.error_sensitivity) == (None, None)
     if unbounded(statistic, columns[0]):
         assert worst.change == inf
         near = [np.append(column, value) for column, value in zip(columns, _beside(worst.point), strict=True)]
@@ -159,7 +159,7 @@ def test_the_exact_maximum_is_attained_and_no_grid_exceeds_it(statistic: Line, x
         moved = [np.delete(column, gone) for column in columns]
     assert float(refit(statistic, *moved)[0] - value) == pytest.approx(worst.change, rel=1e-9, abs=1e-9)
     grid = brute_force.sensitivity(lambda c: float(refit(statistic, *c)[0]), columns, (X, Y), 9)
-    assert grid <= found.sensitivity[0] * (1 + 1e-9) + 1e-12
+    assert grid <= actual.sensitivity[0] * (1 + 1e-9) + 1e-12
 
 
 def _beside(point: tuple[float, ...]) -> tuple[float, float]:
@@ -187,10 +187,10 @@ def test_exact_maxima_are_those_of_fine_grids(statistic: Line, x: list[float], y
     columns = cell(x, y)
     if columns[0][0] == columns[0][-1]:
         return
-    found = statistic.local(columns, starts(columns))
-    assert found.error is not None
-    assert found.error_sensitivity is not None
-    error, mean, sxx = found.error[0], columns[0].mean(), ((columns[0] - columns[0].mean()) ** 2).sum()
+    actual = statistic.local(columns, starts(columns))
+    assert actual.error is not None
+    assert actual.error_sensitivity is not None
+    error, mean, sxx = actual.error[0], columns[0].mean(), ((columns[0] - columns[0].mean()) ** 2).sum()
     spread = sqrt(sxx)
     xs = np.unique(
         np.clip(np.r_[np.linspace(0, 1, 1001), mean + spread * np.tan(np.linspace(-1.57, 1.57, 4001))], 0, 1)
@@ -200,11 +200,11 @@ def test_exact_maxima_are_those_of_fine_grids(statistic: Line, x: list[float], y
     line_y = columns[1].mean() + slope * (xs - mean)
     inside = (line_y >= 0) & (line_y <= 1)
     values, errors = dense(statistic, *columns, np.r_[new, xs[inside]], np.r_[tried, line_y[inside]])
-    assert np.abs(values - found.statistic[0]).max() <= found.sensitivity[0] * (1 + 1e-8)
+    assert np.abs(values - actual.statistic[0]).max() <= actual.sensitivity[0] * (1 + 1e-8)
     removed = [sqrt(refit(statistic, *pair)[1]) for pair in neighbours(*columns, [])]
     grid = max(np.abs(errors - error).max(), *(abs(r - error) for r in removed))
-    assert grid <= found.error_sensitivity[0] * (1 + 1e-8) + 1e-8 * errors.max()
-    assert grid >= found.error_sensitivity[0] * (1 - 1e-3) - 1e-8
+    assert grid <= actual.error_sensitivity[0] * (1 + 1e-8) + 1e-8 * errors.max()
+    assert grid >= actual.error_sensitivity[0] * (1 - 1e-3) - 1e-8
 
 
 @given(statistic=LINES, x=XS.filter(lambda x: min(x) < max(x)), y=YS)
@@ -213,15 +213,15 @@ def test_grids_try_what_they_say(statistic: Line, x: list[float], y: list[float]
     columns = cell(x, y)
     if columns[0][0] == columns[0][-1]:
         return
-    found = statistic.local(columns, starts(columns), Search("grid", 5))
-    assert found.error_sensitivity is not None
+    actual = statistic.local(columns, starts(columns), Search("grid", 5))
+    assert actual.error_sensitivity is not None
     points = [(p, q) for p in np.linspace(0, 1, 5) for q in np.linspace(0, 1, 5)]
     value, error = refit(statistic, *columns)
     around = [refit(statistic, a, b) for a, b in neighbours(*columns, points)]
     weight = max(weigh(statistic, *pair) for pair in [columns, *neighbours(*columns, points)])
-    assert found.sensitivity[0] == pytest.approx(max(abs(float(v - value)) for v, _ in around), rel=1e-11, abs=1e-11)
+    assert actual.sensitivity[0] == pytest.approx(max(abs(float(v - value)) for v, _ in around), rel=1e-11, abs=1e-11)
     wanted = max(change(e, error) for _, e in around)
-    assert found.error_sensitivity[0] == pytest.approx(wanted, rel=1e-9, abs=CLOSE * weight)
+    assert actual.error_sensitivity[0] == pytest.approx(wanted, rel=1e-9, abs=CLOSE * weight)
 
 
 def test_other_bounds_scale() -> None:
@@ -248,8 +248,8 @@ def test_equal_cells_give_equal_bits_wherever_they_lie() -> None:
 
 
 def test_x_too_close_to_tell_apart_are_equal() -> None:
-    found = line("slope").local([np.array([0.0, 1e-200, 1e-160]), np.array([0.1, 0.2, 0.3])], np.array([0, 3]))
-    assert (found.statistic[0], found.sensitivity[0]) == (0, inf)
+    actual = line("slope").local([np.array([0.0, 1e-200, 1e-160]), np.array([0.1, 0.2, 0.3])], np.array([0, 3]))
+    assert (actual.statistic[0], actual.sensitivity[0]) == (0, inf)
     columns = [1e-30 * np.arange(4.0), np.array([0.1, 0.2, 0.4, 0.3])]
     for statistic in (line("slope"), line("prediction", 0.25)):
         exact, corners = (statistic.local(columns, np.array([0, 4]), search) for search in (Search(), CORNERS))
@@ -265,9 +265,9 @@ def test_without_its_one_outlier_a_line_has_no_error(far: float) -> None:
     x = np.linspace(0.05, 0.95, 9)
     y = 0.1 + 0.3 * x
     y[4] = far
-    found = line("prediction", 0.25).local([x, y], np.array([0, 9]))
-    assert found.error is not None
-    assert found.error_sensitivity == pytest.approx(found.error, rel=1e-12)  # by the root of rounding, if downdated
+    actual = line("prediction", 0.25).local([x, y], np.array([0, 9]))
+    assert actual.error is not None
+    assert actual.error_sensitivity == pytest.approx(actual.error, rel=1e-12)  # by the root of rounding, if downdated
 
 
 @pytest.mark.parametrize("large", [10, 10_000])
@@ -275,11 +275,11 @@ def test_large_cells_keep_their_digits(large: int) -> None:
     rng = np.random.default_rng(6)  # test data
     x, y = np.sort(np.round(rng.random(large), 4)), np.round(rng.random(large), 4)
     statistic = line("prediction", 0.25)
-    found = statistic.local([x, y], np.array([0, large]))
+    actual = statistic.local([x, y], np.array([0, large]))
     value, error = refit(statistic, x, y)
-    assert found.statistic[0] == pytest.approx(float(value), rel=1e-14)
-    assert found.error is not None
-    assert found.error[0] == pytest.approx(sqrt(error), rel=1e-12)
+    assert actual.statistic[0] == pytest.approx(float(value), rel=1e-14)
+    assert actual.error is not None
+    assert actual.error[0] == pytest.approx(sqrt(error), rel=1e-12)
 
 
 def test_what_a_line_says_of_itself() -> None:

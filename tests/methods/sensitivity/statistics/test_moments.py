@@ -57,15 +57,15 @@ def error_of(statistic: Mean) -> brute_force.Function:
 def check(statistic: Mean, y: list[float], search: Search, points: int) -> None:
     """Equal to refits over this grid."""
     columns = [np.array(y)]
-    found = statistic.local(columns, np.array([0, len(y)]), search)
-    assert found.error is not None
-    assert found.error_sensitivity is not None
-    assert found.n[0] == len(y)
-    assert found.statistic[0] == pytest.approx(value_of(statistic)(columns), rel=CLOSE, abs=CLOSE)
-    assert found.error[0] == pytest.approx(error_of(statistic)(columns), rel=1e-9, abs=1e-11)
+    actual = statistic.local(columns, np.array([0, len(y)]), search)
+    assert actual.error is not None
+    assert actual.error_sensitivity is not None
+    assert actual.n[0] == len(y)
+    assert actual.statistic[0] == pytest.approx(value_of(statistic)(columns), rel=CLOSE, abs=CLOSE)
+    assert actual.error[0] == pytest.approx(error_of(statistic)(columns), rel=1e-9, abs=1e-11)
     wanted = [brute_force.sensitivity(f(statistic), columns, statistic.variables, points) for f in (value_of, error_of)]
-    assert found.sensitivity[0] == pytest.approx(wanted[0], rel=CLOSE, abs=CLOSE)
-    assert found.error_sensitivity[0] == pytest.approx(wanted[1], rel=1e-9, abs=1e-11)
+    assert actual.sensitivity[0] == pytest.approx(wanted[0], rel=CLOSE, abs=CLOSE)
+    assert actual.error_sensitivity[0] == pytest.approx(wanted[1], rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("statistic", [Mean(Y), Variance(Y)])
@@ -93,14 +93,14 @@ def test_a_share_is_the_mean_of_zeros_and_ones(y: list[float]) -> None:
 @SETTINGS
 def test_the_exact_maximum_is_attained_and_no_grid_exceeds_it(statistic: Mean, y: list[float]) -> None:
     columns = [np.array(y)]
-    found, worst = statistic.local(columns, np.array([0, len(y)])), statistic.worst(columns)
-    assert abs(worst.change) == found.sensitivity[0]
+    actual, worst = statistic.local(columns, np.array([0, len(y)])), statistic.worst(columns)
+    assert abs(worst.change) == actual.sensitivity[0]
     moved = np.append(y, worst.point) if worst.added else np.delete(y, y.index(worst.point[0]))
     assert float(refit(statistic, moved)[0] - refit(statistic, y)[0]) == pytest.approx(
         worst.change, rel=1e-9, abs=1e-12
     )
-    assert found.error_sensitivity is not None
-    for function, sensitivity in ((value_of, found.sensitivity[0]), (error_of, found.error_sensitivity[0])):
+    assert actual.error_sensitivity is not None
+    for function, sensitivity in ((value_of, actual.sensitivity[0]), (error_of, actual.error_sensitivity[0])):
         grid = brute_force.sensitivity(function(statistic), columns, (Y,), 33)
         assert grid <= sensitivity * (1 + 1e-9) + 1e-11
         near = np.concatenate([np.linspace(-1, 3, 2001), [np.mean(y)]]).clip(-1, 3)
@@ -120,17 +120,17 @@ def _added(statistic: Mean, error: bool, y: list[float], near: Floats) -> Floats
 
 
 def test_errors_can_be_left_out() -> None:
-    found = Mean(Y).local([np.array([0.1, 0.2])], np.array([0, 2]), errors=False)
-    assert (found.error, found.error_sensitivity) == (None, None)
+    actual = Mean(Y).local([np.array([0.1, 0.2])], np.array([0, 2]), errors=False)
+    assert (actual.error, actual.error_sensitivity) == (None, None)
 
 
 def test_one_far_observation_among_many_equal_ones() -> None:
     y = np.r_[np.full(999, 0.1), 3.0]
-    found = Variance(Y).local([y], np.array([0, 1000]))
-    assert found.error is not None
-    assert found.error_sensitivity is not None
-    assert found.sensitivity[0] >= found.statistic[0]  # without it nothing varies: 0, not rounding
-    assert found.error_sensitivity[0] >= found.error[0]
+    actual = Variance(Y).local([y], np.array([0, 1000]))
+    assert actual.error is not None
+    assert actual.error_sensitivity is not None
+    assert actual.sensitivity[0] >= actual.statistic[0]  # without it nothing varies: 0, not rounding
+    assert actual.error_sensitivity[0] >= actual.error[0]
 
 
 def test_what_moments_say_of_themselves() -> None:

@@ -51,8 +51,8 @@ def test_many_cells_and_searches() -> None:
     median = Quantile(Y, Fraction(1, 2))
     assert median.local([y], starts).statistic.tolist() == [1, 3, 2]
     for kind in ("corners", "grid"):
-        found = median.local([y], starts, Search(kind, 5), errors=False)
-        assert found.sensitivity.tolist() == median.local([y], starts).sensitivity.tolist() == [2, 2.5, 0]
+        actual = median.local([y], starts, Search(kind, 5), errors=False)
+        assert actual.sensitivity.tolist() == median.local([y], starts).sensitivity.tolist() == [2, 2.5, 0]
 
 
 @pytest.mark.parametrize("p", [0.5, Fraction(-1, 2), Fraction(3, 2), Fraction(1, 10**7)])

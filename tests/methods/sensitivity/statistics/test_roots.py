@@ -31,10 +31,10 @@ def test_ends_are_roots() -> None:
 
 
 def test_nothing_but_zero_is_a_root_everywhere() -> None:
-    found = roots([0] * 7, -1, 1)
-    assert found[0] == -1
-    assert found[-1] == 1
-    assert len(found) <= MOST
+    actual = roots([0] * 7, -1, 1)
+    assert actual[0] == -1
+    assert actual[-1] == 1
+    assert len(actual) <= MOST
 
 
 @given(
@@ -44,13 +44,13 @@ def test_nothing_but_zero_is_a_root_everywhere() -> None:
 @examples(300)
 def test_every_root_is_found(wanted: list[float], lead: float) -> None:
     c = np.polynomial.polynomial.polyfromroots(wanted) * lead
-    found = roots(c.tolist(), -2e6, 2e6)
+    actual = roots(c.tolist(), -2e6, 2e6)
     for root in set(wanted):
         # A root of multiplicity m is known within (rounding)^(1/m) only: the polynomial is zero there, or one is near.
         size = horner(c, root)[2]
-        near = min(found, key=lambda r: abs(r - root), default=np.inf)
+        near = min(actual, key=lambda r: abs(r - root), default=np.inf)
         spread = (2.0**-47 * size / abs(_taylor(c, root, wanted.count(root)))) ** (1 / wanted.count(root))
-        assert abs(near - root) <= 4 * spread + 1e-12 * abs(root), (wanted, found)
+        assert abs(near - root) <= 4 * spread + 1e-12 * abs(root), (wanted, actual)
 
 
 def _taylor(c: np.ndarray, root: float, m: int) -> float:
@@ -61,10 +61,10 @@ def _taylor(c: np.ndarray, root: float, m: int) -> float:
 @given(st.lists(st.floats(-1, 1).map(lambda v: round(v, 3)), min_size=2, max_size=7))
 @examples(300)
 def test_signs_change_only_at_roots(c: list[float]) -> None:
-    found = roots(c, -3, 3)
+    actual = roots(c, -3, 3)
     grid = np.linspace(-3, 3, 2001)
     values = np.polynomial.polynomial.polyval(grid, c)
     for i in np.flatnonzero(values[1:] * values[:-1] < 0):
-        assert any(grid[i] - 1e-9 <= r <= grid[i + 1] + 1e-9 for r in found)
-    assert found == sorted(found)
-    assert all(abs(horner(np.array(c), r)[0]) <= 2.0**-40 * horner(np.array(c), r)[2] for r in found)
+        assert any(grid[i] - 1e-9 <= r <= grid[i + 1] + 1e-9 for r in actual)
+    assert actual == sorted(actual)
+    assert all(abs(horner(np.array(c), r)[0]) <= 2.0**-40 * horner(np.array(c), r)[2] for r in actual)

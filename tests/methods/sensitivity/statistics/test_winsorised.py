@@ -115,8 +115,8 @@ def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, 
     near = [x + step for x in set(columns[0].tolist()) for step in (-1e-7, 1e-7) if 0 <= x + step <= 1]
     values = [-1.0, -0.37, 0.11, 1.0, *columns[1].tolist()]
     refits = [both([np.append(columns[0], x), np.append(columns[1], y)], line) for x in near for y in values]
-    for i, found in ((0, exact), (1, error)):
-        assert np.isinf(found) == (max(abs(r[i]) for r in refits) > 1e3)
+    for i, actual in ((0, exact), (1, error)):
+        assert np.isinf(actual) == (max(abs(r[i]) for r in refits) > 1e3)
 
 
 @examples(150)
@@ -124,18 +124,18 @@ def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, 
 def test_other_searches_are_the_same_loop(points: list[tuple[float, float]], kind: Kind, search: Search) -> None:
     line = WinsorisedLine(X, Y, kind, 0.25 if kind == "prediction" else 0.0)
     columns = cell(points)
-    here, found, error, widest = of(line, columns, search)
+    here, actual, error, widest = of(line, columns, search)
     exact, exact_error = of(line, columns)[1::2]
-    if np.isinf(found):  # nothing bounds it, whatever was tried
+    if np.isinf(actual):  # nothing bounds it, whatever was tried
         assert np.isinf(exact)
         return
     tried = [[] if search.kind == "removals" else search.values(v).tolist() for v in (X, Y)]
     both_ways = [lambda c: theta(c, line), lambda c: both(c, line)[1]]
-    for function, centre, got, near in zip(both_ways, (here, error), (found, widest), (1e-9, 1e-6), strict=True):
+    for function, centre, got, near in zip(both_ways, (here, error), (actual, widest), (1e-9, 1e-6), strict=True):
         changed = [*additions(function, columns, tried), *removals(function, columns)]
         if np.isfinite(got):
             assert got == pytest.approx(max(abs(v - centre) for v in changed), rel=1e-8, abs=near)
-    assert found <= exact * (1 + 1e-9) + 1e-10
+    assert actual <= exact * (1 + 1e-9) + 1e-10
     assert search.kind != "corners" or np.isinf(exact_error) or widest <= exact_error * (1 + 1e-9) + 1e-6
 
 

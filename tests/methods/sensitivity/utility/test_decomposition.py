@@ -15,10 +15,10 @@ from discreet_studies.sensitivity.table1 import decomposition
 
 def test_shares_of_a_small_table_by_hand() -> None:
     # Weighted mean 2, variance (3·1 + 1·9)/4 = 3; E[SE²] = (3·1 + 1·0)/4; privacy .3.
-    found = decomposition([1, 5], [1, 0], [0.3, 0.3], [3, 1])
-    assert found.sampling == pytest.approx(0.25, abs=1e-15)
-    assert found.privacy == pytest.approx(0.1, abs=1e-15)
-    assert found.signal == pytest.approx(0.65, abs=1e-15)
+    actual = decomposition([1, 5], [1, 0], [0.3, 0.3], [3, 1])
+    assert actual.sampling == pytest.approx(0.25, abs=1e-15)
+    assert actual.privacy == pytest.approx(0.1, abs=1e-15)
+    assert actual.signal == pytest.approx(0.65, abs=1e-15)
 
 
 numbers = st.floats(-100, 100, allow_subnormal=False)
@@ -29,10 +29,10 @@ def test_shares_add_to_one(cells: list[tuple[float, float, float, float]]) -> No
     estimates, errors, noise, weights = np.array(cells).T
     if np.ptp(estimates) < 1e-3:
         return
-    found = decomposition(estimates, errors, noise, weights)
-    assert found.signal + found.sampling + found.privacy == pytest.approx(1, abs=1e-9 * (1 + found.sampling))
+    actual = decomposition(estimates, errors, noise, weights)
+    assert actual.signal + actual.sampling + actual.privacy == pytest.approx(1, abs=1e-9 * (1 + actual.sampling))
     scaled = decomposition(2 * estimates, 2 * errors, 4 * noise, 3 * weights)
-    assert scaled.signal == pytest.approx(found.signal, rel=1e-9, abs=1e-9)
+    assert scaled.signal == pytest.approx(actual.signal, rel=1e-9, abs=1e-9)
 
 
 def test_shares_recover_the_variances_that_were_put_in() -> None:
@@ -40,10 +40,10 @@ def test_shares_recover_the_variances_that_were_put_in() -> None:
     weight = rng.integers(1, 50, n).astype(float)
     noise = 0.5 * rng.uniform(0.5, 1.5, n)
     noisy = rng.normal(0, np.sqrt(2), n) + rng.standard_normal(n) + np.sqrt(noise) * rng.laplace(0, 0.5**0.5, n)
-    found = decomposition(noisy, 1.0, noise, weight)
-    assert found.signal == pytest.approx(2 / 3.5, abs=0.01)
-    assert found.sampling == pytest.approx(1 / 3.5, abs=0.01)
-    assert found.privacy == pytest.approx(0.5 / 3.5, abs=0.01)
+    actual = decomposition(noisy, 1.0, noise, weight)
+    assert actual.signal == pytest.approx(2 / 3.5, abs=0.01)
+    assert actual.sampling == pytest.approx(1 / 3.5, abs=0.01)
+    assert actual.privacy == pytest.approx(0.5 / 3.5, abs=0.01)
 
 
 def test_nothing_but_noise_shows_as_no_signal_not_as_zero() -> None:

@@ -35,16 +35,16 @@ def reference(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, float
 def test_the_line_and_its_error_are_those_of_matrices(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y, w = rng.uniform(0, 1, n), rng.uniform(0, 1, n), rng.uniform(0.1, 5, n)
-    found = fitted(x, y, w)
-    assert (found.slope, found.intercept, found.error) == pytest.approx(reference(x, y, w), rel=1e-7, abs=1e-9)
-    assert found.at(0.5) == found.intercept + found.slope * 0.5
-    assert found.cells == n
+    actual = fitted(x, y, w)
+    assert (actual.slope, actual.intercept, actual.error) == pytest.approx(reference(x, y, w), rel=1e-7, abs=1e-9)
+    assert actual.at(0.5) == actual.intercept + actual.slope * 0.5
+    assert actual.cells == n
 
 
 def test_a_line_through_two_points_has_no_error() -> None:
-    found = fitted([0, 1], [1, 3])
-    assert (found.slope, found.intercept) == (2, 1)
-    assert np.isnan(found.error)
+    actual = fitted([0, 1], [1, 3])
+    assert (actual.slope, actual.intercept) == (2, 1)
+    assert np.isnan(actual.error)
 
 
 def test_cells_without_weight_do_not_count() -> None:
@@ -56,28 +56,28 @@ def test_the_robust_error_covers_where_the_classical_one_would_not() -> None:
     rng, inside, runs = np.random.default_rng(5), 0, 2_000
     for _ in range(runs):
         x = rng.uniform(0, 1, 200)
-        found = fitted(x, 1 + 2 * x + x**3 * rng.standard_normal(200) * 3, 1.0)
-        inside += abs(found.slope - 2) < 1.96 * found.error
+        actual = fitted(x, 1 + 2 * x + x**3 * rng.standard_normal(200) * 3, 1.0)
+        inside += abs(actual.slope - 2) < 1.96 * actual.error
     assert 0.93 < inside / runs < 0.965
 
 
 def test_bins_weigh_the_same_and_keep_the_totals() -> None:
     rng = np.random.default_rng(3)
     x, y, w = rng.standard_normal(5_000), rng.standard_normal(5_000), rng.uniform(0, 1, 5_000)
-    found = binned_scatter(x, y, w)
-    assert len(found.x) == 20
-    assert (np.diff(found.x) > 0).all()
-    assert np.abs(found.weight / (w.sum() / 20) - 1).max() < 1 / 100
-    assert found.weight @ found.y == pytest.approx(w @ y, abs=1e-9)
-    assert found.weight @ found.x == pytest.approx(w @ x, abs=1e-9)
+    actual = binned_scatter(x, y, w)
+    assert len(actual.x) == 20
+    assert (np.diff(actual.x) > 0).all()
+    assert np.abs(actual.weight / (w.sum() / 20) - 1).max() < 1 / 100
+    assert actual.weight @ actual.y == pytest.approx(w @ y, abs=1e-9)
+    assert actual.weight @ actual.x == pytest.approx(w @ x, abs=1e-9)
 
 
 def test_equal_x_share_a_bin_whatever_their_order() -> None:
     x, y = np.array([1.0, 2, 2, 2, 3, 2]), np.array([0.0, 1, 2, 3, 4, 6])
-    found, mixed = binned_scatter(x, y, bins=6), binned_scatter(x[::-1], y[::-1], bins=6)
-    assert found.x.tolist() == mixed.x.tolist() == [1, 2, 3]
-    assert found.y.tolist() == mixed.y.tolist() == [0, 3, 4]
-    assert found.weight.tolist() == [1, 4, 1]
+    actual, mixed = binned_scatter(x, y, bins=6), binned_scatter(x[::-1], y[::-1], bins=6)
+    assert actual.x.tolist() == mixed.x.tolist() == [1, 2, 3]
+    assert actual.y.tolist() == mixed.y.tolist() == [0, 3, 4]
+    assert actual.weight.tolist() == [1, 4, 1]
 
 
 def test_a_slope_of_nothing_is_refused() -> None:

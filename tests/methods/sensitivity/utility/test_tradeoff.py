@@ -110,18 +110,18 @@ def test_two_equal_runs_are_equal() -> None:
 
 @pytest.mark.parametrize("target", [1e-2, 1e-4, 3.7e-5, exact_mse(SIZE, CHI, Fraction(8))])
 def test_the_least_epsilon_for_an_mse(target: float) -> None:
-    found = epsilon_for(THETA, SIZE, CHI, target_mse=target)
-    assert exact_mse(SIZE, CHI, found) <= target
-    assert found == STEP or exact_mse(SIZE, CHI, found - STEP) > target
-    assert (found / STEP).denominator == 1
+    actual = epsilon_for(THETA, SIZE, CHI, target_mse=target)
+    assert exact_mse(SIZE, CHI, actual) <= target
+    assert actual == STEP or exact_mse(SIZE, CHI, actual - STEP) > target
+    assert (actual / STEP).denominator == 1
 
 
 def test_the_epsilon_for_a_misclassification() -> None:
-    found = epsilon_for(THETA, SIZE, CHI, target_misclassification=0.2, areas=AREA)
-    points = tradeoff(THETA, SIZE, CHI, [found, found - STEP], areas=AREA)
+    actual = epsilon_for(THETA, SIZE, CHI, target_misclassification=0.2, areas=AREA)
+    points = tradeoff(THETA, SIZE, CHI, [actual, actual - STEP], areas=AREA)
     rates = [max(point.false_top, point.false_bottom) for point in points]
     assert rates[0] <= 0.2 < rates[1]
-    assert 1 < found < 8
+    assert 1 < actual < 8
 
 
 @pytest.mark.parametrize("edge", [1, 2, 3, 7, 8, 100, 2**20])
@@ -130,8 +130,8 @@ def test_bisection_finds_the_first_step(edge: int) -> None:
 
 
 def test_bisection_of_a_curve_that_wavers_ends_on_a_crossing() -> None:
-    found = _first(lambda k: k in {5, 6, 9} or k > 11)
-    assert found in {5, 9, 12}
+    actual = _first(lambda k: k in {5, 6, 9} or k > 11)
+    assert actual in {5, 9, 12}
 
 
 @pytest.mark.parametrize(

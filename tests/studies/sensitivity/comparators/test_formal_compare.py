@@ -27,7 +27,7 @@ def rows(epsilon: int) -> dict[str, MethodErrors]:
     x = rng.random(cells * n)
     y = np.clip(0.4 + 0.3 * (x - 0.25) + rng.normal(0, 0.15, x.size), 0, 1)
     epsilon_choices = methods(X0, F(epsilon), F(1, 10**6), n)
-    found = compare(
+    actual = compare(
         x,
         y,
         np.arange(cells + 1, dtype=np.int64) * n,
@@ -37,23 +37,23 @@ def rows(epsilon: int) -> dict[str, MethodErrors]:
         epsilon=F(epsilon),
         sensitivity=np.full(cells, SENSITIVITY),
     )
-    return {row.method: row for row in found}
+    return {row.method: row for row in actual}
 
 
 def test_every_method_has_its_row_and_its_guarantee() -> None:
-    found = rows(8)
-    assert len(found) == 7
-    assert not found["maximum observed sensitivity"].formal
-    assert "not formally private" in found["maximum observed sensitivity"].guarantee
-    assert not found["least squares"].formal
-    assert found["least squares"].against_ols.rmse == 0
+    actual = rows(8)
+    assert len(actual) == 7
+    assert not actual["maximum observed sensitivity"].formal
+    assert "not formally private" in actual["maximum observed sensitivity"].guarantee
+    assert not actual["least squares"].formal
+    assert actual["least squares"].against_ols.rmse == 0
     for name in ("noisystats add-remove", "noisystats substitution", "theil-sen", "smooth line", "private chi"):
-        assert found[name].formal
-        assert found[name].guarantee.startswith("epsilon 8")
-    assert "public" in found["noisystats substitution"].guarantee
-    assert "epsilon 16 when one is replaced" in found["smooth line"].guarantee
-    assert "delta" in found["private chi"].guarantee
-    assert found["smooth line"].against_ols.rmse < found["noisystats add-remove"].against_ols.rmse
+        assert actual[name].formal
+        assert actual[name].guarantee.startswith("epsilon 8")
+    assert "public" in actual["noisystats substitution"].guarantee
+    assert "epsilon 16 when one is replaced" in actual["smooth line"].guarantee
+    assert "delta" in actual["private chi"].guarantee
+    assert actual["smooth line"].against_ols.rmse < actual["noisystats add-remove"].against_ols.rmse
 
 
 def test_maximum_observed_sensitivity_has_the_stated_noise() -> None:
@@ -75,6 +75,6 @@ def test_without_any_finite_sensitivity_there_is_no_chi() -> None:
 
 def test_the_examples_of_the_proof_run() -> None:
     path = Path(package.__file__).with_name("formal.md")
-    found = doctest.testfile(str(path), module_relative=False)
-    assert found.attempted
-    assert not found.failed
+    actual = doctest.testfile(str(path), module_relative=False)
+    assert actual.attempted
+    assert not actual.failed

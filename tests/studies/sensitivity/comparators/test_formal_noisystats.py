@@ -112,8 +112,8 @@ def test_errors_decrease_with_epsilon(neighbours: str) -> None:
     ols = Moments.of(x, y, starts).prediction(0.25)
     gaps = []
     for epsilon in (1, 16, 10_000):
-        found = NoisyStats(X0, F(epsilon), neighbours).estimate(x, y, starts, KEY)  # type: ignore[arg-type]
-        gaps.append(float(np.median(np.abs(found.values - ols))))
+        actual = NoisyStats(X0, F(epsilon), neighbours).estimate(x, y, starts, KEY)  # type: ignore[arg-type]
+        gaps.append(float(np.median(np.abs(actual.values - ols))))
     assert gaps[0] > 3 * gaps[1] > 100 * gaps[2]
     assert gaps[2] < 1e-4
 
@@ -129,15 +129,15 @@ def test_estimates_repeat_under_a_key_and_differ_under_another() -> None:
 
 def test_without_spread_half_the_cells_have_no_answer() -> None:
     flat = [(0.3, 0.9)] * 40
-    found = NoisyStats(X0, F(1)).estimate(*packed(*[flat] * 2000), KEY)
-    assert 0.45 < found.answered.mean() < 0.55
-    assert (found.values[~found.answered] == FALLBACK).all()
+    actual = NoisyStats(X0, F(1)).estimate(*packed(*[flat] * 2000), KEY)
+    assert 0.45 < actual.answered.mean() < 0.55
+    assert (actual.values[~actual.answered] == FALLBACK).all()
 
 
 def test_empty_cells_and_single_records_are_handled() -> None:
     for method in (NoisyStats(X0, F(1)), NoisyStats(X0, F(1), "substitution")):
-        found = method.estimate(*packed([], [(0.1, 0.2)], []), KEY)
-        assert np.isfinite(found.values).all()
+        actual = method.estimate(*packed([], [(0.1, 0.2)], []), KEY)
+        assert np.isfinite(actual.values).all()
 
 
 def test_a_real_key_is_refused() -> None:

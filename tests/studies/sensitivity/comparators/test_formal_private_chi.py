@@ -73,11 +73,11 @@ def test_one_record_changes_a_distance_by_one_at_most(point: tuple[float, float]
 def test_a_distance_is_where_the_bounds_exceed_the_limit() -> None:
     cells = arguments(Moments.of(*many_cells(30, 120)))
     limit = 0.08
-    found = distances(*cells, 0.25, np.full(30, limit), 40)
-    assert (found > 0).all()
+    actual = distances(*cells, 0.25, np.full(30, limit), 40)
+    assert (actual > 0).all()
     for k in range(40):
         below = bounds_at(*cells, 0.25, k) <= limit
-        assert np.array_equal(below, found > k)
+        assert np.array_equal(below, actual > k)
 
 
 def test_the_loss_of_every_part_adds_up_to_epsilon() -> None:
@@ -115,10 +115,10 @@ def test_chi_is_near_its_quantile() -> None:
 
 def test_spread_cells_are_answered_and_flat_ones_are_not() -> None:
     x, y, starts = many_cells(300, 300)
-    found = method(quantile=F(3, 4)).estimate(x, y, starts, KEY)
+    actual = method(quantile=F(3, 4)).estimate(x, y, starts, KEY)
     ols = Moments.of(x, y, starts).prediction(0.25)
-    assert 0.6 < found.answered.mean() < 1
-    assert np.median(np.abs(found.values - ols)) < 0.02
+    assert 0.6 < actual.answered.mean() < 1
+    assert np.median(np.abs(actual.values - ols)) < 0.02
     flat = method().estimate(np.full(x.size, 0.5), y, starts, KEY)
     assert not flat.answered.any()
     assert (flat.values == FALLBACK).all()

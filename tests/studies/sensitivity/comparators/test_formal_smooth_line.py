@@ -44,8 +44,8 @@ def refit(cell: Cell, x0: float) -> float:
 def bounds(cell: Cell, x0: float) -> np.ndarray:
     m = moments(cell)
     n = int(m.n[0])
-    found = profile(n, m.total_x[0], m.total_y[0], m.sxx[0], m.sxy[0], x0, n)
-    return np.concatenate([found, np.ones(3)])
+    actual = profile(n, m.total_x[0], m.total_y[0], m.sxx[0], m.sxy[0], x0, n)
+    return np.concatenate([actual, np.ones(3)])
 
 
 def random_cell(rng: np.random.Generator, n: int) -> Cell:
@@ -128,12 +128,12 @@ def test_distant_cells_are_bounded_too() -> None:
     rng = np.random.default_rng(10)
     for _ in range(40):
         cell = random_cell(rng, 60)
-        found = bounds(cell, 0.25)
+        actual = bounds(cell, 0.25)
         rest = sorted(cell, key=lambda r: abs(r[0] - 0.5))
-        for k in range(1, min(len(found) - 3, 20)):
+        for k in range(1, min(len(actual) - 3, 20)):
             rest = rest[:-1]
             changes = [abs(refit([*rest, c], 0.25) - refit(rest, 0.25)) for c in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
-            assert max(changes) <= found[k] + 1e-9
+            assert max(changes) <= actual[k] + 1e-9
 
 
 @given(st.lists(unit, max_size=8), st.integers(1, 4), st.data())
