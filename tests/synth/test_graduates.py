@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import subprocess
 import sys
@@ -356,3 +357,26 @@ def test_command_line_clean_and_refusal(tmp_path: Path, capsys: pytest.CaptureFi
     assert pq.read_table(tmp_path / "graduates.parquet")["person_id"].null_count == 0
     assert main(["graduates", "--rows", "0", "--out", str(tmp_path)]) == 2
     assert "rows is 0" in capsys.readouterr().err
+
+
+def test_a_list_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None:
+    """As with `| head`: the reader has gone before the first line."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        command = [
+            sys.executable,
+            "-m",
+            "discreet.synth",
+            "graduates",
+            "--rows",
+            "1000",
+            "--out",
+            str(tmp_path / "out"),
+            "--quiet",
+        ]
+        ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (tmp_path / "out/graduates.parquet").is_file()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,9 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DiscreetError as refusal:
         say(str(refusal), err=True)
         return 2
-    for path in vars(written).values():
-        for one in path if isinstance(path, tuple) else (path,):
-            say(str(one))
+    try:
+        for path in vars(written).values():
+            for one in path if isinstance(path, tuple) else (path,):
+                say(str(one))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head`: the files are written, and nobody reads the rest of the list
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
