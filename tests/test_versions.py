@@ -66,7 +66,7 @@ def test_the_reference_lists_them() -> None:
     assert listed[:7] == [*map(str, known), formats.COMPARATOR]
 
 
-@pytest.mark.parametrize("found", ["discreet-manifest/1", "discreet-manifest/3", "discreet-manifest/"])
+@pytest.mark.parametrize("actual", ["discreet-manifest/1", "discreet-manifest/3", "discreet-manifest/"])
 def test_a_manifest_of_another_version(folder: Path, actual: str) -> None:
     edited(folder / "manifest.json", format=actual)
     for opened in (read, lambda place: TableCatalogue.of([place])):
@@ -99,7 +99,7 @@ def test_measurements_of_another_version(tmp_path: Path) -> None:
         measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
 
 
-@pytest.mark.parametrize("found", ["2", '"1"', "true", "null", "1.0", "[1]", "0"])
+@pytest.mark.parametrize("actual", ["2", '"1"', "true", "null", "1.0", "[1]", "0"])
 def test_a_declaration_of_another_version(actual: str) -> None:
     """Before anything else in it is looked at: another version may mean something else by the same keys."""
     with pytest.raises(

@@ -27,9 +27,9 @@ def test_at_four_digits_ten_codes_of_388_split(cip: Crosswalk) -> None:
     assert len(four.possible) + len(four.deleted) == 388
     assert four.deleted == {("60.06",)}
     split = ["01.03", "15.05", "36.01", "39.06", "43.01", "51.08", "51.11", "51.38", "60.04", "60.05"]
-    assert [old for (old,) in four.torn] == split
-    assert four.torn[("39.06",)] == (("38.02",), ("39.06",))
-    assert [len(four.torn[(old,)]) for old in ("60.04", "60.05")] == [24, 16]
+    assert [old for (old,) in four.ambiguous] == split
+    assert four.ambiguous[("39.06",)] == (("38.02",), ("39.06",))
+    assert [len(four.ambiguous[(old,)]) for old in ("60.04", "60.05")] == [24, 16]
     moved = {old[0]: new[0][0] for old, new in four.possible.items() if len(new) == 1 and new[0] != old}
     assert moved == {
         "19.00": "19.10",
@@ -43,7 +43,7 @@ def test_at_four_digits_ten_codes_of_388_split(cip: Crosswalk) -> None:
 
 def test_at_two_digits_three_codes_split(cip: Crosswalk) -> None:
     two = PublishedCrosswalk(cip, (Prefix(2),), (Prefix(2),))
-    assert two.torn == {
+    assert two.ambiguous == {
         ("39",): (("38",), ("39",)),
         ("51",): (("01",), ("51",)),
         ("60",): (("60",), ("61",)),
@@ -55,8 +55,8 @@ def test_at_two_digits_three_codes_split(cip: Crosswalk) -> None:
 def test_four_and_two_digits_together_split_as_four_do(cip: Crosswalk) -> None:
     both = PublishedCrosswalk(cip, (Prefix(5), Prefix(2)), (Prefix(5), Prefix(2)))
     four = PublishedCrosswalk(cip, (Prefix(5),), (Prefix(5),))
-    assert [old[:1] for old in both.torn] == list(four.torn)
-    assert both.torn[("51.08", "51")] == (("01.83", "01"), ("51.08", "51"))
+    assert [old[:1] for old in both.ambiguous] == list(four.ambiguous)
+    assert both.ambiguous[("51.08", "51")] == (("01.83", "01"), ("51.08", "51"))
 
 
 def test_all_levels_in_one_would_count_the_coarse_ones_too(cip: Crosswalk) -> None:
@@ -70,4 +70,4 @@ def test_deleted_codes_that_are_not_named_would_stay_where_they_are(cip: Crosswa
     assert careless.summary().unchanged == 1568 + 7
     four = PublishedCrosswalk(careless, (Prefix(5),), (Prefix(5),))
     assert four.possible[("60.06",)] == (("60.06",),)
-    assert ("60.04",) in four.torn[("60.04",)]
+    assert ("60.04",) in four.ambiguous[("60.04",)]

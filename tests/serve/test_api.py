@@ -66,7 +66,7 @@ def test_the_catalogue_has_pages_and_links_to_walk_them(web: WebClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "actual"),
     [
         ("", ["cube", "counts", "few", "firms"]),
         ("OUTDOORS cube", ["cube"]),
@@ -90,7 +90,7 @@ def test_a_table_states_its_guarantee_and_links_to_its_data(web: WebClient) -> N
     assert "factor of at most" not in actual["description"]
     assert (
         actual["description"]
-        == f"{actual['label']}. Every table is a sum of its cells: the same cells have the same value in all of them."
+        == f"{actual['label']}. Every table is a sum of cells of this cube: the same set of cells has the same value in all tables."
     )
     assert web.get(f"{TABLES}/firms").json()["description"] == "Firms. Firms of one county each."
     assert web.get(f"{TABLES}/counts").json()["description"] == "Counts."
@@ -220,7 +220,7 @@ def test_a_query_is_in_the_url_or_in_the_body(web: WebClient) -> None:
         ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "duplicate variable"),
         ("cube/data?valueCodes[ContentsCode]=none", 400, "use one of estimate, se"),
         ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
-        ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),
+        ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "occur together"),
         ("cube/data?lang=sv", 400, "lang"),
         ("firms/data", 400, "firms: county, strength are neither shown"),
         ("firms/data?where[strength]=light", 400, "county is neither shown"),

@@ -172,7 +172,7 @@ HOSTILE = "'; DROP TABLE cube; --"
             TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)),
             "the limits exclude every code of strength",
         ),
-        (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
+        (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube matches"),
     ],
 )
 def test_invalid_queries_are_refused_with_what_to_do(

@@ -381,7 +381,7 @@ def test_the_framework_tells_nobody(real: WebClient, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("path", "found"), [("/a/b", "/b"), ("/a", "/"), ("/ab", "/ab"), ("/b", "/b"), ("/a/a/b", "/a/b")]
+    ("path", "actual"), [("/a/b", "/b"), ("/a", "/"), ("/ab", "/ab"), ("/b", "/b"), ("/a/a/b", "/a/b")]
 )
 def test_a_prefix_is_removed_once(path: str, actual: str) -> None:
     assert route_path({"path": path}, "/a") == actual

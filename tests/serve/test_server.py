@@ -205,7 +205,7 @@ def test_a_strange_prefix_is_refused(prefix: str) -> None:
         prefix_of(prefix)
 
 
-@pytest.mark.parametrize(("given", "found"), [("", ""), ("/", ""), ("a", "/a"), ("/a/b/", "/a/b"), ("//a", "/a")])
+@pytest.mark.parametrize(("given", "actual"), [("", ""), ("/", ""), ("a", "/a"), ("/a/b/", "/a/b"), ("//a", "/a")])
 def test_a_prefix_is_a_path(given: str, actual: str) -> None:
     assert prefix_of(given) == actual
 

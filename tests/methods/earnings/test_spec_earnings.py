@@ -155,7 +155,7 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "no kind of bins": ({"bins": {"price_index": "2"}}, "tables[0].bins", "needs one of standard, edges or lognormal"),
     "borders that fall": ({"bins": {"edges": [5, 3]}}, "tables[0].bins", "edge 3 is not above 5"),
     "one border": ({"bins": {"edges": [5]}}, "tables[0].bins", "1 edges; give 2 to 1001"),
-    "a border with a fraction": ({"bins": {"edges": [0, 1.5]}}, "tables[0].bins.edges[1]", "whole number"),
+    "a border with a fraction": ({"bins": {"edges": [0, 1.5]}}, "tables[0].bins.edges[1]", "an integer"),
     "a border too large": ({"bins": {"edges": [0, 2**41]}}, "tables[0].bins.edges[1]", "at most"),
     "an index of 0": ({"bins": {"standard": "pseo", "price_index": "0"}}, "tables[0].bins.price_index", "above 0"),
     "an index that is a float": (
@@ -180,7 +180,7 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
         "did you mean 'at_least'?",
     ),
     "a rule that equals nothing": ({"sample": [{"column": "pay", "equals": []}]}, "sample[0].equals", "at least"),
-    "a rule with a fraction": ({"sample": [{"column": "pay", "at_least": 0.5}]}, "sample[0].at_least", "whole number"),
+    "a rule with a fraction": ({"sample": [{"column": "pay", "at_least": 0.5}]}, "sample[0].at_least", "an integer"),
     "both measured and summed": (
         {"levels": [{**FAMILY, "epsilon": "1", "sum_of": "earnings"}]},
         "tables[0].levels[0]",

@@ -345,7 +345,7 @@ def test_ranks_among_public_thresholds(atlas: AtlasAgency) -> None:
     assert actual["estimate"][0].as_py() == pytest.approx(expected, abs=1e-5)
     for text, said in (
         ("threshold\n2\n1\n", "do not ascend"),
-        ("threshold\nx\n", "no number"),
+        ("threshold\nx\n", "not a number"),
         ("a\n1\n", "no column"),
     ):
         (atlas.folder / "cuts.csv").write_text(text)

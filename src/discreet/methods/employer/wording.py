@@ -45,7 +45,7 @@ def odds_bounds(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: b
     own = epsilon / cells if weak else epsilon
     slack = f", with δ = {format_exact(delta)} (two steps: 1+e^ε times that)" if delta else ""
     kinds = ", for an adversary who cannot distinguish workers" if weak else ""
-    alpha, several = format_exact(unit.alpha), "k" if epsilon == 1 else f"({format_exact(epsilon)}·k)"
+    alpha, k_steps = format_exact(unit.alpha), "k" if epsilon == 1 else f"({format_exact(epsilon)}·k)"
     shape = (
         "Composition of its workforce: not protected."
         if weak
@@ -54,8 +54,8 @@ def odds_bounds(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: b
     return (
         f"Bound on the odds ratio, by secret{slack}: One job exists: e^{format_exact(own)}. A worker changes employer "
         f"or attributes: e^{format_exact(2 * own)}, for a worker with m jobs to the power m.",
-        f"An establishment has x workers, or up to (1+{alpha})·x, or x+1: e^{format_exact(epsilon)}{kinds}; x or "
-        f"(1+{alpha})^k·x: e^{several}. {shape}",
+        f"An establishment has x workers, or up to (1+{alpha})·x, or x+1: e^{format_exact(epsilon)}{kinds}; sizes that "
+        f"are k such steps apart: e^{k_steps}. {shape}",
     )
 
 

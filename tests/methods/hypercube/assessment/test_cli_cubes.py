@@ -144,7 +144,7 @@ def test_levels_are_shares(survey: SurveyAgency, level: str, do: str) -> None:
 
 @pytest.mark.parametrize("level", [0.95, "0.95", 1])
 def test_a_level_that_is_not_exact_is_told_so(level: Any) -> None:
-    with pytest.raises(ParameterError, match=r"exact fraction, found a (float|str|int).*Fraction\(19, 20\)") as error:
+    with pytest.raises(ParameterError, match=r"exact fraction, not a (float|str|int).*Fraction\(19, 20\)") as error:
         check_level(level)
     assert "between" not in str(error.value)
 
