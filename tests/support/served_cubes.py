@@ -66,8 +66,8 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
         title="Pay",
         release="pay-2021",
         method="earnings",
-        guarantee="Satisfies (1.5, 0)-differential privacy for one record, under adding or removing it: the probability "
-        "of any set of published outputs changes by a factor of at most e^1.5.",
+        guarantee="Satisfies (1.5, 0)-differential privacy for one record, under adding or removing it: the "
+        "probability of any set of published outputs changes by a factor of at most e^1.5.",
         caveats=("Schools are public.",),
         noise="two-sided geometric",
         notes=("Cells below 30 are suppressed. Noise: two-sided geometric.",),
