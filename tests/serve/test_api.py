@@ -90,8 +90,8 @@ def test_a_table_states_its_guarantee_and_links_to_its_data(web: WebClient) -> N
     assert "factor of at most" not in actual["description"]
     assert (
         actual["description"]
-        == f"{actual['label']}. Every table is a sum of cells of this cube: the same set of cells has the same value in "
-        "all tables."
+        == f"{actual['label']}. Every table is a sum of cells of this cube: the same set of cells has the same value "
+        "in all tables."
     )
     assert web.get(f"{TABLES}/firms").json()["description"] == "Firms. Firms of one county each."
     assert web.get(f"{TABLES}/counts").json()["description"] == "Counts."

@@ -159,10 +159,12 @@ def distribution_of(
         raise ParameterError(f"{what}: {error.what}", where=where, do=error.do) from None
 
 
-def parallel_composition(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
-    """Parallel composition over disjoint parts, each changed by at most 1 by a record, as text."""
+def cost_of_disjoint_parts(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
+    """What disjoint parts cost together, each changed by at most 1 by a record, as text: parallel composition where a
+    unit has one record, else the L1 sensitivity of all parts."""
     eps = format_exact(epsilon)
     if records == 1:
         return f"{parts} are disjoint: parallel composition, ε = {eps} for the whole {whole}"
     each = format_exact(epsilon / records)
-    return f"{parts} are disjoint: parallel composition, {records} records per unit × {each} = {eps}"
+    sensitivity = f"at most {records} records per unit: L1 sensitivity {records}, noise rate ε/{records} = {each}"
+    return f"{parts} are disjoint, {sensitivity}"

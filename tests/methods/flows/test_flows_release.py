@@ -54,7 +54,7 @@ def office(tmp_path: Path) -> CareersAgency:
 
 def test_the_plan_states_cost_and_weights(office: CareersAgency) -> None:
     text = str(office.open(spec()).plan())
-    assert "cells are disjoint: parallel composition, 3 records per unit × 1 = 3" in text
+    assert "cells are disjoint, at most 3 records per unit: L1 sensitivity 3, noise rate ε/3 = 1" in text
     assert (
         "flows: family (4) × grad_cohort (2) × years_after (2) × industry and state (16) = 256 cells, epsilon 3" in text
     )

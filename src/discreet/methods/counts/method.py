@@ -23,7 +23,7 @@ from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import Method, distribution_of, parallel_composition, refuse_clashes, refuse_size_units
+from discreet.methods.protocol import Method, cost_of_disjoint_parts, distribution_of, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
@@ -82,7 +82,7 @@ class CountsMethod(Method):
                 by=tuple(self.spec.by),
                 domain=self.domain,
                 guarantee=self.guarantee(),
-                composition=parallel_composition(self.spec.epsilon, self.unit.records),
+                composition=cost_of_disjoint_parts(self.spec.epsilon, self.unit.records),
                 noise=self.noise(),
                 error=self.error,
                 columns=self.columns,

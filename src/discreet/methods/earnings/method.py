@@ -31,7 +31,7 @@ from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
 from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import Method, parallel_composition, refuse_clashes, refuse_size_units
+from discreet.methods.protocol import Method, cost_of_disjoint_parts, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
@@ -198,7 +198,7 @@ class EarningsMethod(Method):
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
             cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
             return f"each cell is a sum of {cells}: post-processing, no additional ε"
-        return parallel_composition(level.epsilon, self.unit.records, "cells and bins", "level")
+        return cost_of_disjoint_parts(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
         rate = format_exact(level.distribution.rate)

@@ -32,7 +32,7 @@ from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import Method, distribution_of, parallel_composition, refuse_clashes, refuse_size_units
+from discreet.methods.protocol import Method, cost_of_disjoint_parts, distribution_of, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
@@ -249,7 +249,7 @@ class FlowsMethod(Method):
             by=(*by, to) if name in own else tuple(by),
             domain=domain,
             guarantee=self.guarantee(),
-            composition=parallel_composition(self.spec.epsilon, self.unit.records) if name == self.name else "",
+            composition=cost_of_disjoint_parts(self.spec.epsilon, self.unit.records) if name == self.name else "",
             noise="" if source and shape is None else self._noise(source),
             error=self._error(name, shape),
             columns=tuple(self.table_columns(name)),
