@@ -127,7 +127,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_python_name_is_documented() -> None:
-    names = [f"discreet.{name}" for name in discreet.__all__ if name[0].islower()]
+    names = [f"discreet.{name}" for name in discreet.__all__ if not name.startswith("_")]
     assert not undocumented(names, section(REFERENCE, "Python"))
 
 
