@@ -44,11 +44,11 @@ class Server:
 
     url: str = ""
     reply: Callable[[str, Any], Reply] = lambda path, headers: (200, {}, DATA)
-    parse_query: list[tuple[str, Any]] = field(default_factory=list)
+    requests: list[tuple[str, Any]] = field(default_factory=list)
 
     @property
     def last(self) -> tuple[str, list[tuple[str, str]]]:
-        parts = urlsplit(self.asked[-1][0])
+        parts = urlsplit(self.requests[-1][0])
         return parts.path, parse_qsl(parts.query, keep_blank_values=True)
 
 
@@ -58,7 +58,7 @@ def server() -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            actual.asked.append((self.path, self.headers))
+            actual.requests.append((self.path, self.headers))
             status, headers, body = actual.reply(self.path, self.headers)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -164,7 +164,7 @@ def test_no_codes_are_not_all_codes(server: Server) -> None:
     for asked_for in ({"by": {"sex": []}}, {"where": {"sex": []}}):
         with pytest.raises(QueryRejected, match=r"\[sex\]: has no codes"):
             Client(server.url).data("jobs", **asked_for)
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_the_catalogue_page_by_page(server: Server) -> None:
@@ -193,7 +193,7 @@ def test_refusals_quote_the_problem_details_of_the_server(server: Server, naps: 
     assert caught.value.status == caught.value.problem["status"] == status
     assert caught.value.where == f"{server.url}/api/v2/tables/jobs/data"
     assert isinstance(caught.value, DiscreetError)
-    assert (len(server.asked), naps) == (1, [])
+    assert (len(server.requests), naps) == (1, [])
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff", b'"x"', b""])
@@ -207,18 +207,18 @@ def test_refusals_without_problem_details(server: Server, body: bytes) -> None:
 @pytest.mark.parametrize(("header", "nap"), [("2", 2.0), (formatdate(1_700_000_005, usegmt=True), 5.0), ("0", 0.0)])
 def test_too_many_calls_wait_once(server: Server, naps: list[float], header: str, nap: float) -> None:
     def reply(path: str, headers: Any) -> Reply:
-        return problem(429, **{"Retry-After": header}) if len(server.asked) == 1 else (200, {}, DATA)
+        return problem(429, **{"Retry-After": header}) if len(server.requests) == 1 else (200, {}, DATA)
 
     server.reply = reply
     assert len(Client(server.url).data("jobs").rows()) == 6
-    assert (naps, len(server.asked)) == ([nap], 2)
+    assert (naps, len(server.requests)) == ([nap], 2)
 
 
 def test_too_many_calls_do_not_wait_twice(server: Server, naps: list[float]) -> None:
     server.reply = lambda path, headers: problem(429, **{"Retry-After": "2"})
     with pytest.raises(QueryRejected) as caught:
         Client(server.url).data("jobs")
-    assert (caught.value.status, naps, len(server.asked)) == (429, [2.0], 2)
+    assert (caught.value.status, naps, len(server.requests)) == (429, [2.0], 2)
 
 
 @pytest.mark.parametrize("header", [{}, {"Retry-After": "soon"}, {"Retry-After": "3600"}, {"Retry-After": "²"}])
@@ -226,7 +226,7 @@ def test_nor_without_a_time_or_for_long(server: Server, naps: list[float], heade
     server.reply = lambda path, headers: problem(429, **header)
     with pytest.raises(QueryRejected):
         Client(server.url).data("jobs")
-    assert (naps, len(server.asked)) == ([], 1)
+    assert (naps, len(server.requests)) == ([], 1)
 
 
 def test_unchanged_answers_are_read_from_the_cache(server: Server) -> None:
@@ -240,35 +240,35 @@ def test_unchanged_answers_are_read_from_the_cache(server: Server) -> None:
     server.reply = reply
     client = Client(server.url)
     first = client.data("jobs")
-    assert server.asked[-1][1].get("If-None-Match") is None
+    assert server.requests[-1][1].get("If-None-Match") is None
     assert client.data("jobs") == first
-    assert server.asked[-1][1].get("If-None-Match") == tag
+    assert server.requests[-1][1].get("If-None-Match") == tag
     assert client.data("jobs", measures=["se"])
-    assert server.asked[-1][1].get("If-None-Match") is None  # another question
+    assert server.requests[-1][1].get("If-None-Match") is None  # another question
     tag = '"two"'
     assert client.data("jobs") == first
     client.data("jobs")
-    assert server.asked[-1][1].get("If-None-Match") == tag
+    assert server.requests[-1][1].get("If-None-Match") == tag
     assert repr(client) == f"Client(url={server.url!r}, timeout=30.0, language='en')"
 
 
 def test_a_new_answer_without_a_tag_is_forgotten(server: Server) -> None:
-    server.reply = lambda path, headers: (200, {"ETag": '"one"'} if len(server.asked) == 1 else {}, DATA)
+    server.reply = lambda path, headers: (200, {"ETag": '"one"'} if len(server.requests) == 1 else {}, DATA)
     client = Client(server.url)
     for _ in range(3):
         client.data("jobs")
-    assert [headers.get("If-None-Match") for _, headers in server.asked] == [None, '"one"', None]
+    assert [headers.get("If-None-Match") for _, headers in server.requests] == [None, '"one"', None]
 
 
 def test_the_cache_is_bounded(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "KEPT", 2)
+    monkeypatch.setattr(client_module, "CACHED", 2)
     server.reply = lambda path, headers: (200, {"ETag": '"t"'}, DATA)
     client = Client(server.url)
     for name in "abca":
         client.data(name)
-    assert server.asked[-1][1].get("If-None-Match") is None
+    assert server.requests[-1][1].get("If-None-Match") is None
     client.data("c")
-    assert server.asked[-1][1].get("If-None-Match") == '"t"'
+    assert server.requests[-1][1].get("If-None-Match") == '"t"'
 
 
 def test_no_server() -> None:

@@ -25,7 +25,7 @@ from support.web_client import released
 
 pytestmark = pytest.mark.slow  # they wait
 
-ROOM, PATIENCE = 20, 1.0
+CONNECTIONS, TIMEOUT = 20, 1.0
 LARGE = 1 << 24
 NEIGHBOUR = "127.0.0.2"
 
@@ -33,7 +33,7 @@ NEIGHBOUR = "127.0.0.2"
 async def plain(scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
     """/slow takes longer than the client timeout, /large exceeds the buffers."""
     if scope["path"] == "/slow":
-        await asyncio.sleep(2 * PATIENCE)
+        await asyncio.sleep(2 * TIMEOUT)
     size = LARGE if scope["path"] == "/large" else 4
     headers = [(b"content-length", str(size).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -46,10 +46,10 @@ async def plain(scope: Any, receive: Callable[..., Any], send: Callable[..., Any
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(connections, "ROOM", ROOM)
-    monkeypatch.setattr(connections, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", CONNECTIONS)
+    monkeypatch.setattr(connections, "CLIENT_TIMEOUT", TIMEOUT)
     bound = bind("127.0.0.1", 0)
-    settings = {**settings_of(Config()), "limit_concurrency": ROOM + 1, "lifespan": "off"}
+    settings = {**settings_of(Config()), "limit_concurrency": CONNECTIONS + 1, "lifespan": "off"}
     server = uvicorn.Server(uvicorn.Config(plain, **settings))
     thread = threading.Thread(target=lambda: server.run(sockets=[bound]))
     thread.start()
@@ -83,7 +83,7 @@ def ask(one: socket.socket, path: str = "/") -> str:
 def closed_after(one: socket.socket, drip: bytes = b"") -> float:
     """Seconds until the other side is gone; meanwhile it gets a byte now and then."""
     began = time.monotonic()
-    one.settimeout(PATIENCE / 5)
+    one.settimeout(TIMEOUT / 5)
     while time.monotonic() - began < 30:
         try:
             if not one.recv(1 << 10):
@@ -101,23 +101,23 @@ def closed_after(one: socket.socket, drip: bytes = b"") -> float:
 def test_idle_connections_of_one_client_do_not_keep_another_out(port: int) -> None:
     with ExitStack() as stack:
         early = stack.enter_context(connected(port, NEIGHBOUR))
-        many = [stack.enter_context(connected(port)) for _ in range(ROOM + 10)]
+        many = [stack.enter_context(connected(port)) for _ in range(CONNECTIONS + 10)]
         with connected(port, NEIGHBOUR) as late:
             assert ask(late).startswith("HTTP/1.1 200")
         assert ask(early).startswith("HTTP/1.1 200")  # it had waited longest, but others had more
         assert ask(many[-1]).startswith("HTTP/1.1 200")
-        assert closed_after(many[0]) < PATIENCE
+        assert closed_after(many[0]) < TIMEOUT
 
 
 def test_connections_that_are_being_answered_are_not_closed_for_others(port: int) -> None:
     with ExitStack() as stack:
-        busy = [stack.enter_context(connected(port)) for _ in range(ROOM)]
+        busy = [stack.enter_context(connected(port)) for _ in range(CONNECTIONS)]
         for one in busy:
             one.sendall(b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n")
-        time.sleep(PATIENCE / 4)
+        time.sleep(TIMEOUT / 4)
         with connected(port, NEIGHBOUR) as late:
             assert ask(late).startswith("HTTP/1.1 503")
-        assert [one.recv(1 << 10)[:12] for one in busy] == [b"HTTP/1.1 200"] * ROOM
+        assert [one.recv(1 << 10)[:12] for one in busy] == [b"HTTP/1.1 200"] * CONNECTIONS
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_connections_that_are_being_answered_are_not_closed_for_others(port: int
 def test_a_request_that_never_ends_is_closed(port: int, begun: bytes, drip: bytes) -> None:
     with connected(port) as one:
         one.sendall(begun)
-        assert PATIENCE * 0.5 < closed_after(one, drip) < 10 * PATIENCE
+        assert TIMEOUT * 0.5 < closed_after(one, drip) < 10 * TIMEOUT
 
 
 def test_a_second_request_that_never_ends_is_closed(port: int) -> None:
     with connected(port) as one:
         assert ask(one).startswith("HTTP/1.1 200")
         one.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
-        assert closed_after(one, b"x") < 10 * PATIENCE
+        assert closed_after(one, b"x") < 10 * TIMEOUT
 
 
 def test_the_time_that_an_answer_takes_is_not_the_clients(port: int) -> None:
@@ -147,7 +147,7 @@ def test_whoever_asks_again_and_again_stays(port: int) -> None:
     with connected(port) as one:
         for _ in range(10):
             assert "200" in ask(one)
-            time.sleep(PATIENCE / 4)
+            time.sleep(TIMEOUT / 4)
 
 
 def test_whoever_does_not_read_is_closed_and_whoever_reads_slowly_is_not(port: int) -> None:
@@ -157,9 +157,9 @@ def test_whoever_does_not_read_is_closed_and_whoever_reads_slowly_is_not(port: i
         got = 0
         while got <= LARGE and (piece := slow.recv(1 << 20)):
             got += len(piece)
-            time.sleep(PATIENCE / 20)
+            time.sleep(TIMEOUT / 20)
         assert got > LARGE
-        time.sleep(3 * PATIENCE)
+        time.sleep(3 * TIMEOUT)
         left = 0
         with suppress(ConnectionResetError):
             while piece := deaf.recv(1 << 20):
@@ -187,7 +187,7 @@ def test_a_thousand_and_more_idle_connections(tmp_path: Path) -> None:
             for _ in range(20):
                 with connected(port, NEIGHBOUR) as other:
                     assert ask(other, "/health").startswith("HTTP/1.1 200")
-            time.sleep(connections.PATIENCE + 2)
+            time.sleep(connections.TIMEOUT + 2)
             assert all(closed_after(one) < 1 for one in idle)
         finally:
             server.terminate()

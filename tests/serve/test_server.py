@@ -247,7 +247,7 @@ def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folde
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f"discreet: {gone}: has no manifest" in done.stderr
-    assert "discreet: worker: could not reopen the releases" in done.stderr
+    assert "discreet: a worker: could not reopen the releases" in done.stderr
     assert "Traceback" not in done.stderr
 
 

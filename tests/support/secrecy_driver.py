@@ -127,7 +127,7 @@ def watched_release(folder: Path) -> None:
     evidence, agency = folder / "evidence", Agency(folder / "agency")
     store, needles = FileKeyStore(folder / "keys"), dict[str, str]()
     closures, plans = list[bytes](), list[str]()
-    dumps, view, keep = CloudPickleSerializer.dumps, SparkEngine._view, SparkEngine._keep
+    dumps, view, keep = CloudPickleSerializer.dumps, SparkEngine._view, SparkEngine._persist
 
     def watched_dumps(self: Any, value: Any) -> bytes:
         closures.append(dumps(self, value))
@@ -145,7 +145,7 @@ def watched_release(folder: Path) -> None:
         watcher = Watcher(evidence / "local", folder / "local")
         watcher.start()
         CloudPickleSerializer.dumps = watched_dumps
-        SparkEngine._view, SparkEngine._keep = watched_view, watched_keep
+        SparkEngine._view, SparkEngine._persist = watched_view, watched_keep
         release = agency.release()
         release = type(release)(release.spec, None, release.ledger, store, spark)
         ui = (str(spark.sparkContext.uiWebUrl), spark.sparkContext.applicationId)
@@ -164,7 +164,7 @@ def watched_release(folder: Path) -> None:
 
         release.run(folder / "agency" / "out", observe=observe)
         CloudPickleSerializer.dumps = dumps
-        SparkEngine._view, SparkEngine._keep = view, keep
+        SparkEngine._view, SparkEngine._persist = view, keep
         watcher.end()
     for kind, actual in {"closures": closures, "plans": [plan.encode() for plan in plans]}.items():
         (evidence / kind).mkdir()

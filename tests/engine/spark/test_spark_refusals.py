@@ -137,7 +137,7 @@ def test_no_java_in_java_home(office: Office, tmp_path: Path) -> None:
     [
         ('openjdk version "11.0.2" 2019-01-15', "this one is version 11"),
         ('java version "1.8.0_392"', "this one is version 8"),
-        ("Unrecognized option: -version", "of no known version"),
+        ("Unrecognized option: -version", "of an unknown version"),
     ],
 )
 def test_the_wrong_java(office: Office, tmp_path: Path, said: str, told: str) -> None:
