@@ -13,7 +13,7 @@ from discreet import errors
 from discreet.errors import DiscreetError
 from support.hypothesis_profile import examples
 
-distributions = examples(60)
+properties = examples(60)
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
 words = st.text(min_size=1).filter(str.strip)
@@ -34,7 +34,7 @@ def test_parts_may_be_missing() -> None:
     assert str(DiscreetError("is wrong", do="mend it")) == "is wrong. Mend it."
 
 
-@distributions
+@properties
 @given(words, words, words)
 def test_the_message_contains_every_part(what: str, where: str, do: str) -> None:
     text = str(DiscreetError(what, where=where, do=do))

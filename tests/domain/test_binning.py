@@ -15,7 +15,7 @@ from discreet.domain.bins import LARGEST, MOST, PSEO, Bins, lognormal
 from discreet.errors import ParameterError
 from support.hypothesis_profile import examples
 
-distributions = examples(80)
+properties = examples(80)
 FOUR = Bins((10, 20, 30, 40, 50))
 edges = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12, unique=True).map(lambda b: tuple(sorted(b)))
 
@@ -79,7 +79,7 @@ def test_one_bin_contains_everything() -> None:
     assert Bins((0, 1)).number(np.array([-5, 0, 1, 7])).tolist() == [0, 0, 0, 0]
 
 
-@distributions
+@properties
 @given(edges, st.lists(st.integers(-1100, 1100), max_size=30))
 def test_number_against_its_definition(actual: tuple[int, ...], values: list[int]) -> None:
     bins = Bins(actual)
@@ -99,7 +99,7 @@ def test_indexed_rounds_halves_upwards_also_below_zero() -> None:
     assert moved.provenance == "later"
 
 
-@distributions
+@properties
 @given(st.fractions(Fraction(1, 2), Fraction(3), max_denominator=1000))
 def test_indexed_is_the_nearest_unit_exactly(ratio: Fraction) -> None:
     for before, after in zip(PSEO.edges, PSEO.indexed(ratio, "").edges, strict=True):

@@ -17,7 +17,7 @@ from discreet.domain import Attribute, Domain, coarsening
 from discreet.domain.codelists import from_groups, from_hierarchy
 from support.hypothesis_profile import examples
 
-distributions = examples(80)
+properties = examples(80)
 
 
 def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Attribute, Attribute]:
@@ -45,7 +45,7 @@ pairs = st.lists(st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=5), 
 kept = st.sets(st.integers(0, 2))
 
 
-@distributions
+@properties
 @given(pairs, kept, st.randoms(use_true_random=False))
 def test_parents_and_children_against_every_record(made: list[tuple[list[int], bool]], keep: set[int], luck) -> None:  # type: ignore[no-untyped-def]
     """Every possible record is assigned to its fine and its coarse cell: the first determines the second."""
@@ -69,7 +69,7 @@ def test_parents_and_children_against_every_record(made: list[tuple[list[int], b
     assert actual.children().sum() == fine.cells
 
 
-@distributions
+@properties
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.lists(st.integers(0, 3), min_size=1, max_size=6))
 def test_within_is_a_function_or_none(one: list[int], two: list[int]) -> None:
     """Two groupings of the same codes: one lies within the other iff equal in the first means equal in the second."""

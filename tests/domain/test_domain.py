@@ -12,7 +12,7 @@ from discreet.domain import MAX_CELLS, Attribute, Domain
 from discreet.errors import DomainError
 from support.hypothesis_profile import examples
 
-distributions = examples(60)
+properties = examples(60)
 
 
 def attribute(name: str, size: int, other: str | None = None, column: str | None = None) -> Attribute:
@@ -30,7 +30,7 @@ shapes = st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=4).map(
 )
 
 
-@distributions
+@properties
 @given(shapes, st.data())
 def test_number_and_codes_are_inverse(space: Domain, data: st.DataObject) -> None:
     cell = data.draw(st.integers(0, space.cells - 1))
@@ -39,7 +39,7 @@ def test_number_and_codes_are_inverse(space: Domain, data: st.DataObject) -> Non
     assert space.codes(space.number(codes)) == codes
 
 
-@distributions
+@properties
 @given(shapes)
 def test_cells_are_numbered_in_lexicographic_order_without_gaps(space: Domain) -> None:
     codes = [space.codes(cell) for cell in range(space.cells)]
@@ -48,7 +48,7 @@ def test_cells_are_numbered_in_lexicographic_order_without_gaps(space: Domain) -
     assert codes == [tuple(map(int, index)) for index in np.ndindex(space.shape)]
 
 
-@distributions
+@properties
 @given(shapes, st.data())
 def test_numbers_outside_are_refused(space: Domain, data: st.DataObject) -> None:
     for cell in (-1, space.cells, space.cells + 7):
@@ -73,7 +73,7 @@ def test_the_total_is_a_domain_of_one_cell() -> None:
     assert (space.cells, space.shape, space.columns, space.codes(0), space.number(())) == (1, (), (), (), 0)
 
 
-@distributions
+@properties
 @given(shapes)
 def test_code_arrays_agree_with_codes(space: Domain) -> None:
     cells = np.arange(space.cells, dtype=np.int64)[::-1].copy()
@@ -171,7 +171,7 @@ def built(declaration: dict[str, Any]) -> Domain:
     return Domain((Attribute.flat(labels=None, provenance="", **declaration),))
 
 
-@distributions
+@properties
 @given(declarations(), declarations())
 def test_equal_digests_mean_equal_declarations(one: dict[str, Any], two: dict[str, Any]) -> None:
     assert (built(one).digest() == built(two).digest()) == (one == two)

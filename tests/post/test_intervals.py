@@ -26,7 +26,7 @@ from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(80)
+properties = examples(80)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 NINE_TENTHS = F(9, 10)
 Floats = NDArray[np.float64]
@@ -203,7 +203,7 @@ def bins_of(counts: list[int]) -> Bins:
     return Bins(tuple(100 * j + j * j for j in range(len(counts) + 1)))
 
 
-@distributions
+@properties
 @given(histograms, rates, points, st.sampled_from([1, 3]))
 def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction, summands: int) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
@@ -216,7 +216,7 @@ def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction,
     assert bins.edges[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.edges[-1]
 
 
-@distributions
+@properties
 @given(histograms, rates, points)
 def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction, y: Fraction) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
@@ -228,7 +228,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
     np.testing.assert_allclose(dearer, (3 * low + 5, 3 * high + 5))
 
 
-@distributions
+@properties
 @given(histograms, rates, points)
 def test_seen_from_above(counts: list[int], rate: Fraction, y: Fraction) -> None:
     """Mirrored, the set is the same: it contains the estimate of both sides, every root of G̃."""

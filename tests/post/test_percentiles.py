@@ -16,7 +16,7 @@ from discreet.post.percentiles import NO_BIN, locate, percentiles, to_dollars
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(150)
+properties = examples(150)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 
 small = st.lists(st.integers(-20, 60), min_size=1, max_size=8)
@@ -37,7 +37,7 @@ def reference(counts: list[int], y: F) -> tuple[int, F] | None:
     return j, (y * total - sum(counts[:j])) / F(counts[j])
 
 
-@distributions
+@properties
 @given(st.one_of(small, large), st.lists(points, min_size=1, max_size=3))
 def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
     actual, fractions = locate(np.array([counts], np.int64), bins_of(counts), tuple(ys))
@@ -51,7 +51,7 @@ def test_places_are_the_formula(counts: list[int], ys: list[F]) -> None:
             assert fractions[0, p] == pytest.approx(float(expected[1]), rel=1e-14)
 
 
-@distributions
+@properties
 @given(st.one_of(small, large).filter(lambda c: sum(c) > 0), st.lists(points, min_size=2, max_size=4))
 def test_a_value_stays_in_its_bin_and_rises_with_y(counts: list[int], ys: list[F]) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
@@ -64,7 +64,7 @@ def test_a_value_stays_in_its_bin_and_rises_with_y(counts: list[int], ys: list[F
     assert (np.diff(value) >= 0).all()
 
 
-@distributions
+@properties
 @given(small.filter(lambda c: sum(c) > 0), points, st.integers(2, 10**6))
 def test_only_shares_matter(counts: list[int], y: F, factor: int) -> None:
     array = np.array([counts], np.int64)
@@ -72,7 +72,7 @@ def test_only_shares_matter(counts: list[int], y: F, factor: int) -> None:
     assert often == pytest.approx(once, rel=1e-14)
 
 
-@distributions
+@properties
 @given(small.filter(lambda c: sum(c) > 0), points)
 def test_empty_bins_at_the_end_and_other_money_change_nothing(counts: list[int], y: F) -> None:
     bins = bins_of(counts)
@@ -117,7 +117,7 @@ def test_no_cells() -> None:
     assert percentiles(np.empty((0, 21), np.int64), PSEO, QUARTILES).shape == (0, 3)
 
 
-@distributions
+@properties
 @given(st.floats(0, 2**41))
 def test_dollars(amount: float) -> None:
     assert to_dollars(np.array([amount, np.nan]))[0] == floor(amount + 0.5)

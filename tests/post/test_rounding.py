@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from discreet.post.rounding import nonnegative, to_multiple
 from support.hypothesis_profile import examples
 
-distributions = examples(60)
+properties = examples(60)
 
 values = st.lists(st.integers(-(2**60), 2**60), max_size=20)
 
 
-@distributions
+@properties
 @given(values)
 def test_nonnegative(numbers: list[int]) -> None:
     assert nonnegative(np.array(numbers, np.int64)).tolist() == [max(n, 0) for n in numbers]
 
 
-@distributions
+@properties
 @given(values, st.integers(2, 10**9))
 def test_to_multiple_is_the_formula(numbers: list[int], base: int) -> None:
     """sign(v)·⌊|v|/base + 1/2⌋·base, in exact arithmetic."""
@@ -31,7 +31,7 @@ def test_to_multiple_is_the_formula(numbers: list[int], base: int) -> None:
     assert actual.dtype == np.int64
 
 
-@distributions
+@properties
 @given(values, st.integers(2, 10**6))
 def test_to_multiple_is_near_odd_and_idempotent(numbers: list[int], base: int) -> None:
     array = np.array(numbers, np.int64)
@@ -42,7 +42,7 @@ def test_to_multiple_is_near_odd_and_idempotent(numbers: list[int], base: int) -
     assert (to_multiple(actual, base) == actual).all()
 
 
-@distributions
+@properties
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(2, 10**9))
 @example(2**63 - 1, 10)
 @example(-(2**63), 10)

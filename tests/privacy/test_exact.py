@@ -16,19 +16,19 @@ from discreet.errors import ParameterError
 from discreet.privacy.exact import Exact, Positive, exp_above, format_exact, parse_exact
 from support.hypothesis_profile import examples
 
-distributions = examples(60)
+properties = examples(60)
 
 
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 
 
-@distributions
+@properties
 @given(fractions)
 def test_written_and_exact_are_inverse(number: Fraction) -> None:
     assert parse_exact(format_exact(number)) == number
 
 
-@distributions
+@properties
 @given(st.decimals(-(10**6), 10**6, places=12))
 def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
     text = format_exact(Fraction(number))
@@ -37,13 +37,13 @@ def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
     assert Fraction(text) == Fraction(number)
 
 
-@distributions
+@properties
 @given(fractions)
 def test_written_is_a_decimal_exactly_when_a_short_one_exists(number: Fraction) -> None:
     assert ("/" not in format_exact(number)) == (10**12 % number.denominator == 0)
 
 
-@distributions
+@properties
 @given(st.integers(-(10**40), 10**40), st.integers(1, 10**40))
 @example(10**30 + 1, 1)
 @example(10**37 + 1, 10**12)
@@ -93,7 +93,7 @@ class Parameters(BaseModel):
     above: Positive
 
 
-@distributions
+@properties
 @given(fractions, fractions.filter(lambda x: x > 0))
 def test_models_carry_exact_numbers_through_json(one: Fraction, two: Fraction) -> None:
     model = Parameters(any=one, above=two)
@@ -116,7 +116,7 @@ def test_models_refuse_inexact_json(json: str, says: str) -> None:
         Parameters.model_validate_json(json)
 
 
-@distributions
+@properties
 @given(st.fractions(0, 1000, max_denominator=10**12))
 def test_exp_above_is_above_and_tight(number: Fraction) -> None:
     before, ctx.prec = ctx.prec, 2000
@@ -130,7 +130,7 @@ def test_exp_above_is_above_and_tight(number: Fraction) -> None:
         ctx.prec = before
 
 
-@distributions
+@properties
 @given(st.fractions(0, 50), st.fractions(0, 50))
 def test_exp_above_is_nowhere_far_from_monotone(one: Fraction, two: Fraction) -> None:
     low, high = sorted((one, two))

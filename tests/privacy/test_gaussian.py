@@ -22,7 +22,7 @@ from support.hypothesis_profile import examples
 
 F = Fraction
 DELTA = F(1, 10**6)
-distributions = examples(40)
+properties = examples(40)
 nominals = st.lists(st.fractions(F(1, 20), F(20), max_denominator=50), min_size=1, max_size=4)
 
 
@@ -49,7 +49,7 @@ def test_conversions_are_inverse_on_the_safe_side_and_beat_the_general_one() -> 
     assert as_epsilon(F(1, 10**20), F(1, 100)) == 0
 
 
-@distributions
+@properties
 @given(nominals, st.fractions(F(0), F(60), max_denominator=10))
 def test_delta_is_rounded_up_to_six_digits(nominal: list[Fraction], at: Fraction) -> None:
     actual, exact = true_delta(nominal, at), gaussian_delta(nominal_rho(nominal), at, 1024)
@@ -59,7 +59,7 @@ def test_delta_is_rounded_up_to_six_digits(nominal: list[Fraction], at: Fraction
     assert (actual * 10**36).denominator == 1
 
 
-@distributions
+@properties
 @given(nominals)
 def test_epsilon_keeps_delta_and_the_next_below_does_not(nominal: list[Fraction]) -> None:
     actual, rho = true_epsilon(nominal, DELTA), nominal_rho(nominal)

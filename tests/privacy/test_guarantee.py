@@ -25,7 +25,7 @@ from discreet.privacy.guarantee import (
 )
 from support.hypothesis_profile import examples
 
-distributions = examples(40)
+properties = examples(40)
 
 epsilons = st.fractions(0, 20, max_denominator=100)
 deltas = st.just(Fraction(0)) | st.fractions(0, 1, max_denominator=10**6)
@@ -52,14 +52,14 @@ def plain(guarantee: Guarantee) -> tuple[Any, ...]:
     return guarantee.unit, guarantee.epsilon, guarantee.delta, guarantee.neighbours, set(guarantee.caveats)
 
 
-@distributions
+@properties
 @given(st.one_of(st.tuples(any_of_person, any_of_person), st.tuples(of_establishment, of_establishment)))
 def test_sequential_composition_commutes(pair: tuple[Guarantee, Guarantee]) -> None:
     a, b = pair
     assert plain(a.compose_sequential(b)) == plain(b.compose_sequential(a))
 
 
-@distributions
+@properties
 @given(st.one_of(st.tuples(*[of_person] * 3), st.tuples(*[of_establishment] * 3)))
 def test_sequential_composition_is_associative(three: tuple[Guarantee, Guarantee, Guarantee]) -> None:
     a, b, c = three
@@ -68,7 +68,7 @@ def test_sequential_composition_is_associative(three: tuple[Guarantee, Guarantee
     )
 
 
-@distributions
+@properties
 @given(any_of_person, any_of_person, any_of_person)
 def test_epsilon_is_associative_even_across_neighbours(a: Guarantee, b: Guarantee, c: Guarantee) -> None:
     assert (
@@ -76,7 +76,7 @@ def test_epsilon_is_associative_even_across_neighbours(a: Guarantee, b: Guarante
     )
 
 
-@distributions
+@properties
 @given(of_person, of_person)
 def test_epsilon_and_delta_add(a: Guarantee, b: Guarantee) -> None:
     both = a.compose_sequential(b)
@@ -85,7 +85,7 @@ def test_epsilon_and_delta_add(a: Guarantee, b: Guarantee) -> None:
     assert both.unit == meet(a.unit, b.unit)
 
 
-@distributions
+@properties
 @given(any_of_person, any_of_person)
 def test_composition_never_costs_less_than_a_part(a: Guarantee, b: Guarantee) -> None:
     both = a.compose_sequential(b)
@@ -93,7 +93,7 @@ def test_composition_never_costs_less_than_a_part(a: Guarantee, b: Guarantee) ->
     assert both.delta >= max(a.delta, b.delta)
 
 
-@distributions
+@properties
 @given(any_of_person, any_of_person)
 def test_caveats_are_united_without_doubles_in_order(a: Guarantee, b: Guarantee) -> None:
     united = a.compose_sequential(b).caveats
@@ -102,7 +102,7 @@ def test_caveats_are_united_without_doubles_in_order(a: Guarantee, b: Guarantee)
     assert united[: len(a.caveats)] == a.caveats
 
 
-@distributions
+@properties
 @given(of_establishment, of_establishment)
 def test_establishments_compose_at_the_smallest_alpha_for_the_weaker_adversary(a: Guarantee, b: Guarantee) -> None:
     both = a.compose_sequential(b)
@@ -143,7 +143,7 @@ def brute_force(parts: list[Guarantee], k: int, what: str) -> Fraction:
     return max(sum((getattr(p, what) for p in some), Fraction(0)) for some in combinations(parts, size))
 
 
-@distributions
+@properties
 @given(st.lists(of_person, min_size=1, max_size=5))
 def test_parallel_composition_is_the_k_largest(parts: list[Guarantee]) -> None:
     first, *others = parts
@@ -155,7 +155,7 @@ def test_parallel_composition_is_the_k_largest(parts: list[Guarantee]) -> None:
     assert set(both.caveats) == {c for p in parts for c in p.caveats}
 
 
-@distributions
+@properties
 @given(st.lists(guarantees(st.builds(Record)) | of_establishment, min_size=1, max_size=4), st.randoms())
 def test_a_record_or_establishment_lies_in_one_part(parts: list[Guarantee], random: Any) -> None:
     parts = [p for p in parts if type(p.unit) is type(parts[0].unit)]
@@ -166,7 +166,7 @@ def test_a_record_or_establishment_lies_in_one_part(parts: list[Guarantee], rand
     assert plain(parts[0].compose_parallel(*parts[1:])) == plain(both)
 
 
-@distributions
+@properties
 @given(st.lists(of_person, min_size=2, max_size=4))
 def test_parallel_never_costs_more_than_sequential(parts: list[Guarantee]) -> None:
     beside, then = parts[0].compose_parallel(*parts[1:]), compose(parts)
@@ -174,7 +174,7 @@ def test_parallel_never_costs_more_than_sequential(parts: list[Guarantee]) -> No
     assert beside.delta <= then.delta
 
 
-@distributions
+@properties
 @given(any_of_person, any_of_person)
 def test_parallel_composition_under_substitution_is_refused(a: Guarantee, b: Guarantee) -> None:
     if "substitution" in (a.neighbours, b.neighbours):
@@ -206,7 +206,7 @@ def test_unstated_max_records_allows_no_parallel_composition() -> None:
         assert cost == 3  # an unbounded entity may lie in every part
 
 
-@distributions
+@properties
 @given(any_of_person)
 def test_substitution_doubles_and_carries_delta(a: Guarantee) -> None:
     out = a.as_substitution()
@@ -232,7 +232,7 @@ def test_substitution_with_a_huge_epsilon_is_delta_one() -> None:
     assert huge.as_substitution().delta == 1
 
 
-@distributions
+@properties
 @given(any_of_person, st.integers(1, 4) | st.none(), neighbour_kinds)
 def test_a_cost_is_charged_for_the_budgets_unit(a: Guarantee, k: int | None, neighbours: Any) -> None:
     unit = Person(column="p", max_records=k)
@@ -259,7 +259,7 @@ def test_a_weaker_guarantee_is_not_charged_to_a_stronger_budget() -> None:
         cost.for_budget(Record(), "add-remove")
 
 
-@distributions
+@properties
 @given(any_of_person)
 def test_guarantees_survive_json(a: Guarantee) -> None:
     assert Guarantee.model_validate_json(a.model_dump_json()) == a

@@ -12,7 +12,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
 from support.hypothesis_profile import examples
 
-distributions = examples(40)
+properties = examples(40)
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Unit)
 columns = st.sampled_from(["p", "q"])
@@ -31,20 +31,20 @@ def same(one: Any, two: Any) -> bool:
     return one.implies(two) and two.implies(one)
 
 
-@distributions
+@properties
 @given(units)
 def test_a_unit_implies_itself(unit: Any) -> None:
     assert unit.implies(unit)
 
 
-@distributions
+@properties
 @given(units, units, units)
 def test_implication_is_transitive(a: Any, b: Any, c: Any) -> None:
     if a.implies(b) and b.implies(c):
         assert a.implies(c)
 
 
-@distributions
+@properties
 @given(units, units)
 def test_implication_is_antisymmetric_up_to_max_records(a: Any, b: Any) -> None:
     if same(a, b):
@@ -52,7 +52,7 @@ def test_implication_is_antisymmetric_up_to_max_records(a: Any, b: Any) -> None:
         assert a.model_dump(exclude=ignored) == b.model_dump(exclude=ignored)
 
 
-@distributions
+@properties
 @given(units, units)
 def test_meet_is_what_both_imply_and_commutes(a: Any, b: Any) -> None:
     both = meet(a, b)
@@ -62,7 +62,7 @@ def test_meet_is_what_both_imply_and_commutes(a: Any, b: Any) -> None:
         assert b.implies(both)
 
 
-@distributions
+@properties
 @given(units, units, units)
 def test_meet_is_the_strongest_such_unit(a: Any, b: Any, c: Any) -> None:
     if a.implies(c) and b.implies(c):
@@ -71,20 +71,20 @@ def test_meet_is_the_strongest_such_unit(a: Any, b: Any, c: Any) -> None:
         assert both.implies(c)
 
 
-@distributions
+@properties
 @given(units)
 def test_meet_is_idempotent(unit: Any) -> None:
     assert meet(unit, unit) == unit
 
 
-@distributions
+@properties
 @given(units, units, units)
 def test_meet_is_associative(a: Any, b: Any, c: Any) -> None:
     left, right = meet(a, b), meet(b, c)
     assert (left and meet(left, c)) == (right and meet(a, right))
 
 
-@distributions
+@properties
 @given(units, units)
 def test_a_stronger_unit_is_absorbed(a: Any, b: Any) -> None:
     if a.implies(b):
@@ -93,7 +93,7 @@ def test_a_stronger_unit_is_absorbed(a: Any, b: Any) -> None:
         assert same(both, b)
 
 
-@distributions
+@properties
 @given(establishments, establishments)
 def test_alpha_neighbours_nest(a: Establishment, b: Establishment) -> None:
     """α ≤ α′: every α-neighbour is an α′-neighbour, so a promise at α′ holds at α, never the other way round."""
@@ -141,13 +141,13 @@ def test_records_are_the_sensitivity() -> None:
         _ = Job(column="p").records
 
 
-@distributions
+@properties
 @given(units)
 def test_units_survive_json(unit: Any) -> None:
     assert ADAPTER.validate_json(ADAPTER.dump_json(unit)) == unit
 
 
-@distributions
+@properties
 @given(units)
 def test_the_neighbouring_relation_names_column_and_contribution_bound(unit: Any) -> None:
     words = unit.relation("add-remove")

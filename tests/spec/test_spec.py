@@ -1,6 +1,8 @@
 """Declarations: what is accepted, what is refused, and what the digest covers."""
 
+import functools
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, SpecError
+from discreet.methods.hypercube.spec import Hypercube
 from discreet.privacy.guarantee import Establishment, Job, Person, Record, WholeEstablishment
 from discreet.spec import Release, unknown
+from discreet.spec.base import renamed
 from discreet.spec.loader import build
 from support.hypothesis_profile import examples
 
-distributions = examples(40)
+properties = examples(40)
 
 
 def spec(**changes: Any) -> dict[str, Any]:
@@ -51,6 +55,35 @@ def test_the_earlier_name_of_a_key_is_refused_with_the_line_as_it_should_be() ->
     now = "key 'smallest' is now called 'smallest_weight': write `smallest_weight: '0.001'`"
     with pytest.raises(SpecError, match=re.escape(now)):
         release(source=..., recode=recode)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (30, "write `new: 30`"),
+        ("01", "write `new: '01'`"),
+        (Fraction(24, 23), "write `new: 24/23`"),
+        ({"b": 1, "a": [True]}, "write `new: {b: 1, a: [true]}`"),
+        (None, "write `new: null`"),
+        ([SHARED := ["x"], SHARED], "write `new: [[x], [x]]`"),
+        ("two\n\nlines", "write the same value there"),
+        ("x" * 1000, "write the same value there"),
+        (Path("p"), "write the same value there"),
+        (functools.reduce(lambda inner, _: [inner], range(3000), []), "write the same value there"),
+    ],
+    ids=lambda value: str(value)[:20] if not isinstance(value, list) else "list",
+)
+def test_what_a_renamed_key_suggests_is_one_line_that_would_be_read(value: Any, shown: str) -> None:
+    text = renamed("old", "new", value)
+    assert text == f"key 'old' is now called 'new': {shown}"
+    assert "\n" not in text
+
+
+def test_keys_within_the_value_of_a_renamed_key_are_renamed_with_it() -> None:
+    value = {"epsilon": "1", "tables": [["sex"]], "effect": "2"}
+    annotation = Hypercube.model_fields["squared_weights"].annotation
+    line = "write `squared_weights: {epsilon: '1', tables: [[sex]], design_effect: '2'}`"
+    assert renamed("squares", "squared_weights", value, annotation).endswith(line)
 
 
 # --- units --------------------------------------------------------------------------------------------------------
@@ -343,7 +376,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     return spec(release=draw(names), unit=draw(units), domains=declared, tables=tables, strict=draw(st.booleans()))
 
 
-@distributions
+@properties
 @given(specs())
 def test_a_release_survives_being_written_down(data: dict[str, Any]) -> None:
     first = build(data, Path("/base"))

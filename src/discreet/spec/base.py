@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from discreet.spec.release import Release
 
 
+LONGEST_LINE = 120  # of what a refusal suggests to write
 ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -40,7 +41,10 @@ class Strict(BaseModel):
             for key, value in data.items():
                 if key not in cls.model_fields:
                     known = [name for name in cls.model_fields if name != "base"]
-                    text = renamed(key, cls.renamed[key], value) if key in cls.renamed else unknown(str(key), known)
+                    if (new := cls.renamed.get(key)) is not None:
+                        text = renamed(key, new, value, cls.model_fields[new].annotation)
+                    else:
+                        text = unknown(str(key), known)
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text, "key": str(key)})
             for key, why in cls.needs.items():
                 if key not in data:
@@ -54,10 +58,38 @@ def unknown(word: str, known: list[str], what: str = "key") -> str:
     return f"unknown {what} {word!r}; " + (f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}")
 
 
-def renamed(old: str, new: str, value: Any) -> str:
-    """«key 'minimum' is now called 'suppress_below': write `suppress_below: 30`»"""
-    line = yaml.safe_dump({new: value}, default_flow_style=True, allow_unicode=True, width=math.inf)
-    return f"key {old!r} is now called {new!r}: write `{line.strip()[1:-1]}`"
+def renamed(old: str, new: str, value: Any, annotation: Any = None) -> str:
+    """«key 'minimum' is now called 'suppress_below': write `suppress_below: 30`», with keys within the value renamed.
+    Of a value that does not fit into a short line, only the key is written."""
+    text = f"key {old!r} is now called {new!r}"
+    if isinstance(value, dict):
+        inner = {key: name for model in _models(annotation) for key, name in model.renamed.items()}
+        value = {inner.get(key, key): item for key, item in value.items()}
+    try:
+        line = yaml.dump({new: value}, Dumper=_OneLine, default_flow_style=True, allow_unicode=True, width=math.inf)
+    except (yaml.YAMLError, RecursionError, ValueError):  # a Python object that YAML has no text for
+        line = ""
+    line = line.strip()[1:-1]
+    short = line and "\n" not in line and len(line) <= LONGEST_LINE
+    return f"{text}: write `{line}`" if short else f"{text}: write the same value there"
+
+
+class _OneLine(yaml.SafeDumper):
+    """Without aliases, which declarations may not have; keys keep their order; a fraction is a text."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - overridden
+        return True
+
+
+_OneLine.add_representer(dict, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items()))
+_OneLine.add_representer(Fraction, lambda dumper, data: dumper.represent_data(format_exact(data)))
+
+
+def _models(annotation: Any) -> list[type[Strict]]:
+    """The models that a field can hold."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, Strict) else []
+    return [model for part in get_args(annotation) for model in _models(part)]
 
 
 def within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:

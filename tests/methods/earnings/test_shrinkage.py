@@ -20,7 +20,7 @@ from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-distributions = examples(100)
+properties = examples(100)
 tables = st.integers(1, 12).flatmap(lambda n: arrays(np.int64, (n, 5), elements=st.integers(-30, 90)))
 FIVE = Bins((0, 10, 20, 40, 80, 200))
 
@@ -124,7 +124,7 @@ def test_sums_of_several_draws_are_trusted_less() -> None:
     assert shift[0] < shift[1] < shift[2]
 
 
-@distributions
+@properties
 @given(tables, st.sampled_from([0.01, 0.3, 1.0, 3.0, 40.0, 800.0]))
 def test_ordered_finite_within_the_borders(counts: NDArray[np.int64], rate: float) -> None:
     family = np.arange(len(counts)) % 3
@@ -136,7 +136,7 @@ def test_ordered_finite_within_the_borders(counts: NDArray[np.int64], rate: floa
     assert ((actual[some] >= 0) & (actual[some] <= 200)).all()
 
 
-@distributions
+@properties
 @given(tables, st.integers(0, 99))
 def test_order_of_cells_and_names_of_families_do_not_matter(counts: NDArray[np.int64], seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(counts))

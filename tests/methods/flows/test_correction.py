@@ -246,7 +246,7 @@ def test_what_the_proof_computes_is_so() -> None:
 
 
 # What every rule keeps.
-distributions = examples(150)
+properties = examples(150)
 tables = st.integers(1, 6).flatmap(lambda n: arrays(np.int64, (n, 13), elements=st.integers(-9, 12)))
 rules = pytest.mark.parametrize("rule", RULES)
 
@@ -260,7 +260,7 @@ def medium(groups: int, seed: int, rate: Fraction = Fraction(3, 2)) -> GroupCont
 
 
 @rules
-@distributions
+@properties
 @given(tables, st.integers(0, 99), st.sampled_from(["1/1000000000", "1/50", "1/2", "3/2", "7", "1000"]))
 def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed: int, rate: str) -> None:
     groups, starts = medium(len(flows), seed, Fraction(rate)), starts_of(RULES[rule].words_needed(flows))
@@ -277,7 +277,7 @@ def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed:
 
 
 @rules
-@distributions
+@properties
 @given(tables, st.integers(0, 99))
 def test_groups_do_not_know_their_batch(rule: str, flows: Int64s, seed: int) -> None:
     """Alone, in reverse, or with words of others between: the same."""

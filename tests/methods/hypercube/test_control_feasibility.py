@@ -12,7 +12,7 @@ from discreet.methods.hypercube.control_feasibility import infeasible_totals
 from discreet.post.cubes.margins import Axis, Margin
 from support.hypothesis_profile import examples
 
-distributions = examples(150)
+properties = examples(150)
 SHAPE = (4, 3, 2)
 CUBE = np.arange(1.0, 25.0)
 
@@ -38,14 +38,14 @@ def controls(draw) -> tuple[list[Margin], np.ndarray]:
     return margins, cube
 
 
-@distributions
+@properties
 @given(controls())
 def test_margins_of_one_cube_agree(drawn):
     margins, cube = drawn
     assert infeasible_totals(margins, [margin.add_up(cube) for margin in margins], 1e-9) == []
 
 
-@distributions
+@properties
 @given(controls(), st.integers(0, 10**6), st.sampled_from([1.0, 0.001]))
 def test_one_changed_total_is_inconsistent_with_every_other_margin(drawn, which, change):
     """At least in the sum of all."""

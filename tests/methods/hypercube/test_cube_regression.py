@@ -18,7 +18,7 @@ from discreet.post.cubes.margins import Axis, Margin
 from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
-distributions = examples(80)
+properties = examples(80)
 WIDE = (6, 5, 30, 40)  # several rows of the compiled loops
 
 
@@ -90,7 +90,7 @@ def cases(draw, noise=(0.0, 0.0, 1e-3, 1.0, 50.0)) -> Case:
     return Case(truth + rng.normal(0, np.sqrt(variance), len(truth)), margins, targets, variances, variance)
 
 
-@distributions
+@properties
 @given(cases())
 def test_equals_brute_force_and_meets_hard_controls(case):
     actual = case.fit()
@@ -108,7 +108,7 @@ def test_equals_brute_force_and_meets_hard_controls(case):
     assert actual.largest_gap == pytest.approx(max(gaps, default=0.0), abs=1e-11)
 
 
-@distributions
+@properties
 @given(cases(noise=(1e-2, 1.0, 50.0)))
 def test_noisy_controls_leave_no_gradient(case):
     actual = case.fit().values
@@ -119,14 +119,14 @@ def test_noisy_controls_leave_no_gradient(case):
     assert np.abs(gradient).max() <= 1e-8 * scale
 
 
-@distributions
+@properties
 @given(cases())
 def test_controls_may_come_in_any_order(case):
     backwards = case.fit(margins=case.margins[::-1], targets=case.targets[::-1], variances=case.variances[::-1])
     np.testing.assert_allclose(backwards.values, case.fit().values, rtol=0, atol=1e-8)
 
 
-@distributions
+@properties
 @given(cases(noise=(0.0,)))
 def test_hard_controls_once_met_change_nothing_and_may_be_repeated(case):
     once = case.fit().values
@@ -141,7 +141,7 @@ def test_hard_controls_once_met_change_nothing_and_may_be_repeated(case):
     assert more.converged
 
 
-@distributions
+@properties
 @given(cases(), st.floats(-3, 3))
 def test_the_cube_is_linear_in_what_was_measured(case, factor):
     """So the table of a sum is the sum of the tables."""
@@ -226,7 +226,7 @@ def whole_cases(draw) -> Case:
     return Case(truth + rng.normal(size=len(truth)), margins, targets, variances, 1.0)
 
 
-@distributions
+@properties
 @given(whole_cases())
 def test_the_closed_form_and_the_iteration_agree(case):
     closed = case.fit()
@@ -273,7 +273,7 @@ def test_inconsistent_controls_are_listed_and_met_halfway():
     assert "theirs" in problem.detail
 
 
-@distributions
+@properties
 @given(cases(noise=(0.0, 1.0)), st.floats(1, 1e6))
 def test_any_inconsistency_is_listed_and_the_solution_stays_bounded(case, wrong):
     total = Margin.over(case.margins[0].shape, [], "all")
@@ -315,7 +315,7 @@ def test_a_total_of_no_cells_is_named_and_the_rest_is_met():
     assert soft.converged
 
 
-@distributions
+@properties
 @given(cases(), st.floats(0, 1))
 def test_a_sparse_cube_is_fitted_as_the_dense_one_with_its_zeros(case, filled):
     cells = np.flatnonzero(np.random.default_rng(3).random(len(case.values)) < filled)

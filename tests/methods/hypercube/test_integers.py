@@ -25,7 +25,7 @@ from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
 Sets = list[tuple[int, ...]]
-distributions = examples(60)
+properties = examples(60)
 WORDS = np.array([20, 26], np.uint64)
 SHAPE = (3, 2, 4)
 NEAR = 1e-6
@@ -66,7 +66,7 @@ def check(actual: IntegerCube, margins: list[Margin]) -> None:
         np.testing.assert_array_equal(margin.add_up(values), target)
 
 
-@distributions
+@properties
 @given(cubes, st.sampled_from(CHAINS + OTHERS), st.integers(0, 2**64 - 1))
 def test_margins_are_met_and_rounded(x: Floats, sets: Sets, word: int) -> None:
     margins = margins_of(sets)
@@ -81,7 +81,7 @@ def test_margins_are_met_and_rounded(x: Floats, sets: Sets, word: int) -> None:
         assert rounded(margin.add_up(x), target).all() == (margin.name not in named)
 
 
-@distributions
+@properties
 @given(signed, st.sampled_from(CHAINS + OTHERS))
 @example(np.full(SHAPE, -1.0), [(0,), (1,)])
 @example(-np.eye(3)[:, :2, None] * np.ones(4) + 0.1, [(0, 1), (0, 2)])
@@ -101,14 +101,14 @@ def test_negative_cells_and_sums(x: Floats, sets: Sets) -> None:
             assert rounded(margin.add_up(x), target).all()
 
 
-@distributions
+@properties
 @given(arrays(np.int64, SHAPE, elements=st.integers(0, 9)), st.sampled_from(CHAINS + OTHERS))
 def test_whole_cubes_stay(cube: NDArray[np.int64], sets: Sets) -> None:
     for x in (cube.astype(np.float64), cube + 1e-9, np.maximum(cube - 1e-9, 0)):
         np.testing.assert_array_equal(round_cube(x, margins_of(sets), words=WORDS).values, cube)
 
 
-@distributions
+@properties
 @given(cubes, st.sampled_from(CHAINS + OTHERS))
 def test_whole_sums_stay_and_runs_repeat(x: Floats, sets: Sets) -> None:
     """Also: the order of the margins changes nothing."""
@@ -123,7 +123,7 @@ def test_whole_sums_stay_and_runs_repeat(x: Floats, sets: Sets) -> None:
             np.testing.assert_array_equal(target[kept], np.rint(real)[kept])
 
 
-@distributions
+@properties
 @given(cubes)
 def test_without_margins_every_running_sum_is_kept(x: Floats) -> None:
     """Systematic sampling: after any cell, the whole cube is less than one unit ahead or behind."""
@@ -147,7 +147,7 @@ def grouped(name: str, axes: Sequence[tuple[int, list[int]]], shape: Sequence[in
     return Margin(name, tuple(shape), tuple(made))
 
 
-@distributions
+@properties
 @given(arrays(np.float64, (5, 4), elements=st.floats(0, 5)), st.integers(0, 2**64 - 1))
 def test_nested_groups(x: Floats, word: int) -> None:
     """Sectors and occupations, whatever the groups are numbered, one of them without a code."""

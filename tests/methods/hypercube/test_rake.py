@@ -23,7 +23,7 @@ from discreet.methods.hypercube.raking.rake import RakedCube, rake
 from discreet.post.cubes.margins import Axis, Floats, Margin
 from support.hypothesis_profile import examples
 
-distributions = examples(60)
+properties = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 
 
@@ -96,7 +96,7 @@ seeds = st.integers(0, 2**32 - 1)
 # --- one definition -------------------------------------------------------------------------------------------------
 
 
-@distributions
+@properties
 @given(seeds, st.booleans(), st.integers(1, 4))
 def test_the_loops_do_what_the_definition_says(seed: int, zeros: bool, cycles: int) -> None:
     one = case(seed, negative=True, zeros=zeros)
@@ -163,7 +163,7 @@ def test_levels_of_a_hierarchy() -> None:
 
 
 @every
-@distributions
+@properties
 @given(seeds, st.booleans())
 def test_margins_are_met_at_convergence(raker: Raker, seed: int, zeros: bool) -> None:
     one = case(seed, zeros=zeros)
@@ -176,7 +176,7 @@ def test_margins_are_met_at_convergence(raker: Raker, seed: int, zeros: bool) ->
 
 
 @every
-@distributions
+@properties
 @given(seeds)
 def test_raking_again_changes_nothing(raker: Raker, seed: int) -> None:
     one = case(seed)
@@ -188,7 +188,7 @@ def test_raking_again_changes_nothing(raker: Raker, seed: int) -> None:
 
 
 @every
-@distributions
+@properties
 @given(seeds)
 def test_sums_of_tables_are_the_table_of_sums(raker: Raker, seed: int) -> None:
     one = case(seed, negative=True)
@@ -202,7 +202,7 @@ def test_sums_of_tables_are_the_table_of_sums(raker: Raker, seed: int) -> None:
 
 
 @every
-@distributions
+@properties
 @given(seeds)
 def test_the_order_of_margins_is_irrelevant_at_convergence(raker: Raker, seed: int) -> None:
     one = case(seed)
@@ -212,7 +212,7 @@ def test_the_order_of_margins_is_irrelevant_at_convergence(raker: Raker, seed: i
 
 
 @every
-@distributions
+@properties
 @given(seeds, st.integers(1, 3))
 def test_axes_may_be_permuted(raker: Raker, seed: int, cycles: int) -> None:
     one = case(seed)
@@ -231,7 +231,7 @@ def test_axes_may_be_permuted(raker: Raker, seed: int, cycles: int) -> None:
 
 
 @every
-@distributions
+@properties
 @given(seeds, st.floats(1e-6, 1e6))
 def test_a_change_of_unit_changes_the_unit(raker: Raker, seed: int, unit: float) -> None:
     one = case(seed)
@@ -243,7 +243,7 @@ def test_a_change_of_unit_changes_the_unit(raker: Raker, seed: int, unit: float)
 
 
 @every
-@distributions
+@properties
 @given(seeds)
 def test_interactions_beyond_the_margins_are_kept(raker: Raker, seed: int) -> None:
     """One-way margins multiply cells by a_i·b_j·…: ratios x_ij·x_kl / (x_il·x_kj) stay."""
@@ -260,7 +260,7 @@ def test_interactions_beyond_the_margins_are_kept(raker: Raker, seed: int) -> No
     np.testing.assert_allclose(ratios(made.values), ratios(cube), rtol=1e-8)
 
 
-@distributions
+@properties
 @given(seeds)
 def test_ipfn_agrees(seed: int) -> None:
     one = case(seed, grouped=False)

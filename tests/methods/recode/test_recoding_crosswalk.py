@@ -25,7 +25,7 @@ from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, 
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(80)
+properties = examples(80)
 Write = Callable[[str], Path]
 
 CIP = (
@@ -224,7 +224,7 @@ def test_a_code_that_cannot_be_rolled_up_is_refused() -> None:
 codes = st.text("abc", min_size=2, max_size=2)
 
 
-@distributions
+@properties
 @given(st.dictionaries(codes, st.dictionaries(codes, st.fractions(F(1, 9), 9), min_size=1, max_size=3), min_size=1))
 def test_a_published_code_can_go_where_its_finest_codes_can(weights: dict[str, dict[str, Fraction]]) -> None:
     crosswalk = Crosswalk({old: proportional(pairs) for old, pairs in weights.items()})
@@ -235,13 +235,13 @@ def test_a_published_code_can_go_where_its_finest_codes_can(weights: dict[str, d
     assert published.ambiguous == {old: news for old, news in published.possible.items() if len(news) > 1}
 
 
-@distributions
+@properties
 @given(st.text("01. ", max_size=6).map(str.strip))
 def test_wrapping_comes_off_once(code: str) -> None:
     assert unwrap(f'="{code}"') == unwrap(code) == code
 
 
-@distributions
+@properties
 @given(st.fractions(F(1, 10**9), 10**9))
 def test_numbers_are_exact(value: Fraction) -> None:
     assert number(str(value), "here") == value

@@ -20,7 +20,7 @@ from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+properties = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Write = Callable[[str], Path]
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 
@@ -104,7 +104,7 @@ rows = st.lists(
 )
 
 
-@distributions
+@properties
 @given(rows, st.sampled_from([60, 200, 1 << 24]))
 def test_totals_are_those_of_plain_python(
     write: Write, lines: list[tuple[str, str, str, Key, int]], block: int

@@ -24,7 +24,7 @@ from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Spl
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(100)
+properties = examples(100)
 SPAN = 2**64
 RULES: tuple[Rule, ...] = ("multinomial", "balanced")
 ACCEPT, REJECT = 1e-6, 1e-20
@@ -74,7 +74,7 @@ def reference(size: int, parts: tuple[Fraction, ...], words: list[int], rule: st
     return out
 
 
-@distributions
+@properties
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds)
 def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: SplitShares, rule: Rule, seed: int) -> None:
     table = np.array(counts, np.int64)
@@ -85,7 +85,7 @@ def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: SplitShare
     assert (parts * np.sign(table)[:, None] >= 0).all()
 
 
-@distributions
+@properties
 @given(st.lists(st.integers(-30, 30), max_size=6), shares_of, st.sampled_from(RULES), seeds, st.integers(0, 40))
 def test_it_is_the_rule_in_plain_fractions(
     counts: list[int], shares: SplitShares, rule: Rule, seed: int, by_unit: int
@@ -104,7 +104,7 @@ def test_it_is_the_rule_in_plain_fractions(
         start += take
 
 
-@distributions
+@properties
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds, st.integers(0, 8))
 def test_batches_change_nothing(counts: list[int], shares: SplitShares, rule: Rule, seed: int, cut: int) -> None:
     table = np.array(counts, np.int64)
@@ -115,7 +115,7 @@ def test_batches_change_nothing(counts: list[int], shares: SplitShares, rule: Ru
     np.testing.assert_array_equal(np.concatenate(apart), split(table, shares, words, rule))
 
 
-@distributions
+@properties
 @given(counts_of, shares_of, seeds)
 def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: SplitShares, seed: int) -> None:
     table = np.array(counts, np.int64)
@@ -203,7 +203,7 @@ def close(actual: list[Fraction], size: int, shares: SplitShares) -> None:
         assert abs(mean - size * part) <= (0 if exact else F(max(min(size, 4), 1), SPAN))
 
 
-@distributions
+@properties
 @given(st.integers(-(10**6), 10**6), shares_of, seeds)
 def test_balanced_parts_are_rounded_shares(count: int, shares: SplitShares, seed: int) -> None:
     table = np.array([count], np.int64)

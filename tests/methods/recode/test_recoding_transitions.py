@@ -20,7 +20,7 @@ from discreet.methods.recode.transitions import Overrides, Transition, Transitio
 from support.hypothesis_profile import examples
 
 F = Fraction
-distributions = examples(60)
+properties = examples(60)
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 SMALL = F(1, 1000)
 
@@ -187,7 +187,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     return read_history(path, PUBLISHED, LEVELS, old="old", number="n")
 
 
-@distributions
+@properties
 @given(
     st.lists(
         st.tuples(

@@ -38,7 +38,7 @@ from support.survey import (
     SurveyAgency,
 )
 
-distributions = examples(60)
+properties = examples(60)
 VARIABLES = ["occupation", "strength", "outdoors"]
 CODES: dict[str, list[str]] = {
     "occupation": list(OCCUPATIONS),
@@ -99,7 +99,7 @@ filters = st.fixed_dictionaries({}, optional={k: st.lists(st.sampled_from(v), un
 
 
 @pytest.mark.parametrize("form", FORMS)
-@distributions
+@properties
 @given(query=queries, where=filters)
 def test_every_table_is_the_sum_of_the_published_rows(
     published: dict[str, tuple[SimulatedCubes, Cube]], form: str, query: Any, where: dict[str, list[str]]

@@ -21,7 +21,7 @@ from discreet.post.cubes.variance import KnownMargin, Perturbation, reduction
 from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
-distributions = examples(60)
+properties = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 ONE_WAY = tuple(KnownMargin((axis,), 0.0) for axis in range(10))
 
@@ -78,7 +78,7 @@ def every_size(shape: tuple[int, ...]) -> NDArray[np.int64]:
     return np.array(list(product(*(range(n + 1) for n in shape))), np.int64)
 
 
-@distributions
+@properties
 @given(perturbations())
 def test_equals_brute_force_for_every_size_of_query(stated):
     if not stated.controls:
@@ -91,7 +91,7 @@ def test_equals_brute_force_for_every_size_of_query(stated):
     np.testing.assert_allclose(stated.of(sizes), expected, rtol=1e-9, atol=1e-11 * stated.variance * queries.shape[1])
 
 
-@distributions
+@properties
 @given(perturbations())
 def test_equals_the_subtracting_form(stated):
     """σ² [Π k − Σ (1 − r_E) Π_E (k − k²/n) Π k²/n], with r_E from the definition."""
@@ -110,7 +110,7 @@ def test_equals_the_subtracting_form(stated):
     np.testing.assert_allclose(stated.of(sizes), stated.variance * left, atol=1e-10 * stated.variance * cells)
 
 
-@distributions
+@properties
 @given(perturbations(), st.sampled_from([0.0, 0.5]), st.integers(0, 3))
 def test_a_control_more_never_adds_variance(stated, variance, place):
     more = KnownMargin((place % len(stated.shape),), variance)
@@ -217,7 +217,7 @@ def test_table_4_without_calibration_and_with_least_squares():
     assert result[9].before == pytest.approx(variance)
 
 
-@distributions
+@properties
 @given(perturbations())
 def test_reduction_is_the_expectation_over_all_cells_of_all_tables(stated):
     margins = margins_of(stated)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from discreet.post.cubes.margins import Margin, marginalise
 from support.hypothesis_profile import examples
 
-distributions = examples(150)
+properties = examples(150)
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 
-@distributions
+@properties
 @given(shapes, st.data())
 def test_added_up_over_all_axes_but_some(shape: list[int], data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.integers(0, len(shape) - 1)))

@@ -34,7 +34,7 @@ from discreet.post.laplace_sum import fourth_cumulant
 from support.hypothesis_profile import examples
 
 LEVEL = Fraction(19, 20)
-distributions = examples(150)
+properties = examples(150)
 reals = st.floats(-1e9, 1e9)
 curves = st.builds(Gvf, st.floats(0, 0.2), st.floats(0, 1e3), st.one_of(st.just(inf), st.floats(1e4, 1e9)))
 
@@ -203,7 +203,7 @@ def test_the_bound_is_laid_on_no_less_than_the_noise_of_the_estimates() -> None:
     assert (fit.basis, fit.b) == ("bound", pytest.approx(8 / 6))
 
 
-@distributions
+@properties
 @given(
     arrays(np.float64, (4, 7), elements=st.one_of(reals, st.just(0.0), st.floats(-1e-9, 1e-9))),
     st.one_of(st.just(inf), st.floats(1e-3, 1e9)),
@@ -257,7 +257,7 @@ def test_one_record_more_than_was_seen() -> None:
     assert standard_error([0.0], fit, 700.0).tolist() == [40.0]
 
 
-@distributions
+@properties
 @given(curves, arrays(np.float64, 9, elements=reals), st.floats(0, 1e9))
 def test_published_variances_never_fall_below_the_curve_and_rise_with_the_noise(
     fit: Gvf, x: Floats, noise: float
@@ -268,7 +268,7 @@ def test_published_variances_never_fall_below_the_curve_and_rise_with_the_noise(
         assert (np.diff(fit.variance(np.sort(x))) >= 0).all()
 
 
-@distributions
+@properties
 @given(curves, st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([Fraction(9, 10), LEVEL, Fraction(99, 100)]))
 def test_the_ends_are_where_the_value_sought_is_just_believed(fit: Gvf, x: float, s2: float, level: Fraction) -> None:
     z = {Fraction(9, 10): 1.6448536, LEVEL: 1.9599640, Fraction(99, 100): 2.5758293}[level]
@@ -283,7 +283,7 @@ def test_the_ends_are_where_the_value_sought_is_just_believed(fit: Gvf, x: float
             assert (x - end) ** 2 == pytest.approx(width, rel=1e-5, abs=1e-4 * (1 + x) ** 2 * 1e-4)
 
 
-@distributions
+@properties
 @given(curves, arrays(np.float64, 9, elements=st.floats(-1e6, 1e6)), st.floats(0, 1e6))
 def test_intervals_move_up_with_the_estimate_and_widen_with_the_level(fit: Gvf, x: Floats, s2: float) -> None:
     x = np.sort(x)
