@@ -172,7 +172,7 @@ def test_a_master_that_does_not_answer(office: Office) -> None:
     for master in (f"spark://127.0.0.1:{port}", "spark://nowhere.invalid:7077", "spark://127.0.0.1"):
         line = office.refused(master)
         assert f"engine spark, master {master}: the master does not answer" in line
-        assert "Check the address" in line
+        assert "Check its address" in line
 
 
 def test_a_cluster_whose_secret_is_not_known_here(office: Office, listening: str, tmp_path: Path) -> None:
