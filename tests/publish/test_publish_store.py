@@ -240,7 +240,7 @@ def test_a_prefix_with_foreign_objects_is_not_published(office: Office) -> None:
     with pytest.raises(PublishError, match="holds other files than were written"):
         office.run(observe=intrude)
     assert FILE not in office.files()
-    with pytest.raises(PublishError, match=r"holds files that release 'r1' has not written, such as such as 'stray\.csv'"):
+    with pytest.raises(PublishError, match=r"holds files that release 'r1' has not written, such as 'stray\.csv'"):
         office.release().resume()
     assert office.files() == {"stray.csv": b"1,2,3\n"}
     office.store.system.delete_file(f"{BUCKET}/{office.prefix}/stray.csv")
@@ -274,7 +274,7 @@ def test_foreign_objects_are_never_removed(office: Office, name: str) -> None:
     assert line.startswith(
         "discreet: release 'r1' is abandoned and its key destroyed, but not all staged files could be removed"
     )
-    assert f"holds files that release 'r1' has not written, such as such as '{name}'" in line
+    assert f"holds files that release 'r1' has not written, such as '{name}'" in line
     assert office.files() == {name: b"years of work"}
     assert not list((office.isolated / "keys").glob("*.key"))
     assert office.ledger.verify().releases()["r1"].status == "abandoned"
