@@ -152,6 +152,17 @@ def test_no_ledger(agency: Agency) -> None:
     assert not agency.ledger_path.exists()
 
 
+def test_the_terminal_says_substitution_and_overspending(tmp_path: Path) -> None:
+    budget = ("ledger", "budget", "a", "--epsilon", "4", "--unit", "record", "--neighbours", "substitution")
+    said = command(*budget, cwd=tmp_path)
+    assert "unit record, neighbours substitution (an add-remove epsilon counts double)." in said.stdout
+    recorded = command("ledger", "record", "old", "--asset", "a", "--epsilon", "5", "--note", "2019", cwd=tmp_path)
+    assert "spent 5, left 0 (overspent by 1)" in recorded.stdout
+    assert "WARNING: the budget of a is overspent by epsilon 1; no release" in recorded.stdout
+    shown = command("ledger", "show", cwd=tmp_path)
+    assert "ever spent: epsilon 5, delta 0 under substitution\n" in shown.stdout
+
+
 @pytest.mark.parametrize("name", ["empty", "nulls", "undeclared", "heavy", "null_persons"])
 def test_data_that_breaks_the_rules_never_stops_a_release(agency: Agency, name: str) -> None:
     tables = {
@@ -174,7 +185,7 @@ def test_data_that_breaks_the_rules_never_stops_a_release(agency: Agency, name: 
     assert told.stdout.startswith("CONFIDENTIAL")
     expected = {
         "empty": "0 records read", "nulls": "state: 3 records missing", "undeclared": "1 undeclared are dropped",
-        "heavy": "1 have more than 2 records; 4,998 records", "null_persons": "2 records without one are dropped",
+        "heavy": "1 has more than 2 records; 4,998 records", "null_persons": "2 records without one are dropped",
     }  # fmt: skip
     assert expected[name] in told.stdout
 
@@ -195,6 +206,8 @@ def test_the_whole_command_line(agency: Agency) -> None:
     assert "hash chain verified; it contains the given head" in verified.stdout
     recorded = command("ledger", "record", "old", "--asset", "graduates", "--epsilon", "3", "--note", "2019", cwd=here)
     assert "entry 5" in recorded.stdout
+    assert "spent 5, left 5" in recorded.stdout
+    assert "WARNING" not in recorded.stdout
     assert "spent 5, left 5" in command("ledger", "show", cwd=here).stdout
     again = command("run", agency.spec(), "--out", "out2", cwd=here)
     assert "new name" in again.stderr

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
-    """Show budgets, what is left of them, and every entry."""
+    """Show budgets, what is left of them, and every release."""
     from discreet.cli.output import ledger_lines
 
     for line in ledger_lines(discreet.ledger(ledger)):
@@ -105,7 +105,8 @@ def ledger_budget(
     )
     period = f", from {start or 'the beginning'} to {end or 'open end'}" if start or end else ""
     within = f" within 1+{alpha}, {adversary} adversary" if alpha else ""
-    say(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{within}{period}.")
+    how = ", neighbours substitution (an add-remove epsilon counts double)" if neighbours == "substitution" else ""
+    say(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{within}{how}{period}.")
 
 
 def ledger_record(
@@ -120,12 +121,15 @@ def ledger_record(
 
     A release made earlier or elsewhere, so that its cost counts.
     """
-    from discreet.cli.output import record_external
+    from discreet.cli.output import balance_lines, record_external
     from discreet.privacy.exact import as_refusal
 
+    opened = discreet.ledger(ledger)
     with as_refusal("record"):
-        entry = record_external(discreet.ledger(ledger), release, asset, epsilon, delta, note)
+        entry = record_external(opened, release, asset, epsilon, delta, note)
     say(f"Recorded as entry {entry.number}.")
+    for line in balance_lines(opened, asset):
+        say(line)
 
 
 def ledger_abandon(

@@ -80,7 +80,20 @@ def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
         total = chain.lifetime(asset, who)
     except GuaranteeError:
         return "for several privacy units that do not compose; see the entries"
-    return "nothing" if total is None else f"epsilon {format_exact(total.epsilon)}, delta {format_exact(total.delta)}"
+    if total is None:
+        return "nothing"
+    how = " under substitution" if total.neighbours == "substitution" else ""
+    return f"epsilon {format_exact(total.epsilon)}, delta {format_exact(total.delta)}{how}"
+
+
+def balance_lines(ledger: Ledger, asset: str) -> list[str]:
+    """The budget in force with what is left, and a warning if it is overspent."""
+    balance = ledger.chain().balance(asset, ledger.clock().date())
+    lines = [f"asset {asset}: {budget_line(balance)}"]
+    over = [("epsilon", -balance.epsilon_left), ("delta", -balance.delta_left)]
+    if amounts := " and ".join(f"{name} {format_exact(amount)}" for name, amount in over if amount > 0):
+        lines.append(f"WARNING: the budget of {asset} is overspent by {amounts}; no release is possible under it.")
+    return lines
 
 
 def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:

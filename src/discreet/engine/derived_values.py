@@ -47,8 +47,8 @@ class BinnedValue:
 
     def description(self) -> str:
         """The rule, as one sentence of a plan."""
-        sample = ", ".join(rule.description() for rule in self.sample)
-        restriction = f"only records with {sample} count; " if sample else ""
+        sample = " and ".join(rule.description() for rule in self.sample)
+        restriction = f"only records with {sample} are counted; " if sample else ""
         lowest = f"values below {self.bins.edges[0]:,} belong to the first of {self.bins.count} bins"
         return f"{self.value}: {restriction}{lowest}"
 
@@ -141,8 +141,9 @@ class ObservedValue:
         if self.ranked:
             return f"{self.name}: the rank of {self.column} among public thresholds; records without it are dropped"
         rule = "clamped to them" if self.outside == "clamp" else "dropped"
+        column = "" if self.column == self.name else f"{self.column} "
         return (
-            f"{self.name}: {self.column} between {self.low:g} and {self.high:g}; values outside are {rule}; records "
+            f"{self.name}: {column}between {self.low:g} and {self.high:g}; values outside are {rule}; records "
             "without a value are dropped"
         )
 

@@ -42,10 +42,14 @@ class RecordWeight(ObservedValue):
         )
 
     def description(self) -> str:
-        rule = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
+        above = (
+            f"weights above {self.high:g} count as {self.high:g}"
+            if self.outside == "clamp"
+            else f"records with a weight above {self.high:g} are dropped"
+        )
         return (
-            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} "
-            f"it {rule}; records without one are dropped"
+            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; {above}; records "
+            "without one are dropped"
         )
 
 

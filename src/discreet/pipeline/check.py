@@ -70,6 +70,10 @@ def _left_out(audit: Audit, release: Release) -> str:
     )
 
 
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
 def _tables(release: Release) -> dict[str, list[str]]:
     """The tables that use each attribute, where not all of them do."""
     tables_of: dict[str, list[str]] = {}
@@ -112,17 +116,20 @@ def lines(audit: Audit, release: Release, examples: bool = False) -> list[str]:
         )
     if release.unit.entity is not None:
         column = release.unit.entity
-        out.append(f"{column}: {audit.without_entity:,} records without one are dropped")
+        missing = audit.without_entity
+        out.append(f"{column}: {plural(missing, 'record')} without one {_are(missing)} dropped")
         if not isinstance(release.unit, Establishment):
             out.append(
-                f"{column}: {audit.heavy_entities:,} have more than {release.unit.records} records; "
+                f"{column}: {audit.heavy_entities:,} {'has' if audit.heavy_entities == 1 else 'have'} more than "
+                f"{plural(release.unit.records, 'record')}; "
                 f"{_left_out(audit, release)}"
             )
     for lookup in audit.lookups:
+        most = "  <-- most of them: is it written alike in both?" if lookup.unmatched > audit.records / 2 else ""
         out.append(
-            f"{lookup.key}: {lookup.unmatched:,} records have one that is not listed in {lookup.name}; "
-            f"{lookup.doubled:,} are listed there more than once (each column then has its least value)"
-            f"{'  <-- most of them: is it written alike in both?' if lookup.unmatched > audit.records / 2 else ''}"
+            f"{lookup.key}: {plural(lookup.unmatched, 'record')} {'has' if lookup.unmatched == 1 else 'have'} one that "
+            f"is not listed in {lookup.name}; {lookup.doubled:,} {_are(lookup.doubled)} listed there more than once "
+            f"(each column then has its least value){most}"
         )
     if audit.divided:
         out.append(

@@ -176,7 +176,7 @@ def read(where: str | Path) -> Manifest:
             raise PublishError(
                 "has a manifest that was changed: its digest does not match",
                 where=str(where),
-                do="restore it from a copy, and compare it with the ledger: `discreet ledger verify --manifest`",
+                do="restore it from a copy",
             )
         return manifest
     except FileNotFoundError:

@@ -243,8 +243,8 @@ def test_descriptions_of_rules() -> None:
     )
     assert [column for derived in made.derived for column in derived.reads] == ["pay", "pay", "e"]
     said = made.description()
-    assert said.startswith("pay: only records with pay at least 10,000 and at most 99,999")
-    assert "e one of y count; " in said
+    assert said.startswith("pay: only records with pay of at least 10,000 and at most 99,999")
+    assert "and `e` one of (y) are counted; " in said
     assert said.endswith("values below 10,000 belong to the first of 21 bins")
     assert BinnedValue("b", "pay", PSEO).description() == "pay: values below 10,000 belong to the first of 21 bins"
 

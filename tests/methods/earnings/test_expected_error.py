@@ -87,7 +87,10 @@ def test_own_noise_and_the_sum_are_both_shown(planned: Planned) -> None:
 
 def test_the_rules_of_values_are_in_the_plan(planned: Planned) -> None:
     plan = planned(table(sample=[{"column": "pay", "at_least": 0}]))
-    assert "pay: only records with pay at least 0 count; values below 1 belong to the first of 4 bins" in plan.rules
+    assert (
+        "pay: only records with pay of at least 0 are counted; values below 1 belong to the first of 4 bins"
+        in plan.rules
+    )
     assert not [rule for rule in plan.rules if rule.startswith("bin:")]
 
 

@@ -229,11 +229,11 @@ def test_the_plan_states_bounds_on_odds_ratios(register: Register) -> None:
     said = str(register.open(register.spec(STRONG)).plan())
     for words in (
         "Bound on the odds ratio, by secret: One job exists: e^2.",
-        "changes employer or attributes: e^4, for a worker with m jobs to the power m",
+        "changes employer or attributes: e^4; for a worker with m jobs e^(4·m).",
         "(1+0.1)·x, or x+1: e^2; sizes that are k such steps apart: e^(2·k)",
         "for a share of up to 0.1 of it: e^4",
         "several establishments is protected one",
-        "and its place, sector, counts as public",
+        "An establishment's existence, place and sector count as public and are not protected.",
         "before rounding 0.556 for x = 10, 5.56 for x = 100",
         "strong adversary), under a restricted neighbouring relation: it gains or loses workers within a factor 1+0.1 "
         "of its size, or one worker; larger changes are protected less",
@@ -244,7 +244,7 @@ def test_the_plan_states_bounds_on_odds_ratios(register: Register) -> None:
         "Composition of its workforce: not protected.",
         "8 × 2 = 16",
         "One job exists: e^2.",  # it is in one of the eight cells
-        "attributes: e^4, for",
+        "attributes: e^4; for a worker with m jobs e^(4·m).",
         "or x+1: e^16, for an adversary who cannot distinguish workers",
         "of its size and of each kind of worker in it, or one worker of a kind; larger changes are protected less",
     ):

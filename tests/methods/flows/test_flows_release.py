@@ -61,7 +61,7 @@ def test_the_plan_states_cost_and_weights(office: CareersAgency) -> None:
     assert "P(k) ∝ exp(−1·|k|); 90% within ±2" in text
     assert "job_flows: 2 of 15 values are 0 and count as 1 in the weights" in text
     assert "employment: 3 of 15 values are 0 and count as 1 in the weights" in text
-    assert "the correction subtracts about 7 units; the noise of its total is within ±9 with 90%" in text
+    assert "the correction subtracts about 7 units; the noise of its total is within ±9 with probability 90%" in text
     assert "Total: epsilon 3 (one table)" in text
     costs = [line for line in text.splitlines() if re.search(r" = \d+ cells?, ", line)]
     assert len(costs) == len(TABLES)

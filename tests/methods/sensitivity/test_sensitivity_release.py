@@ -135,6 +135,16 @@ def test_numbers_cost_one_epsilon_each(atlas: AtlasAgency) -> None:
     assert atlas.open(cell_size=sizes, delta=None, publish=["estimate"]).plan().total.epsilon == 4
 
 
+def test_chi_is_covered_by_no_epsilon_and_adds_none(atlas: AtlasAgency) -> None:
+    plan = atlas.open().plan()
+    estimates, scales = plan.tables
+    assert (estimates.has_own_cost, scales.has_own_cost, scales.sum_of) == (True, False, "")
+    assert "mobility_chi" in str(plan)
+    assert scales.cost == "χ without noise: covered by no epsilon"
+    assert "post-processing" not in str(plan)
+    assert plan.description.guarantee.epsilon == estimates.guarantee.epsilon
+
+
 def test_normal_noise_is_charged_what_it_costs(atlas: AtlasAgency) -> None:
     """Nominally 8 and one number: epsilon 42 at a delta of 1e-6 (DECISIONS)."""
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,25\n")

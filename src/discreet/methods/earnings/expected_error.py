@@ -111,7 +111,7 @@ def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
     graduates = cell.reference.graduates * (1 if cells is None else _typical(cells.children()))
     distribution = f"lognormal({format_exact(cell.reference.mean)}, {format_exact(cell.reference.deviation)})"
     rule = (
-        "by the published rule (`shrunk` is usually more accurate)"
+        "by the published rule (the declared `shrunk` is usually more accurate)"
         if method.spec.estimator == "shrunk"
         else "by the published rule"
     )

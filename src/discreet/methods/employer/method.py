@@ -315,7 +315,7 @@ class EmployerMethod(Method):
             return "the largest establishment of the cell"
         place = "workplace cell" if self.spec.by else "table"
         if self.strong:
-            return f"the largest establishment of the {place}, with all its workers,"
+            return f"the largest establishment of the {place} (all its workers)"
         return "the establishment with most jobs in the cell"
 
 

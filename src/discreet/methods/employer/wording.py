@@ -20,8 +20,10 @@ SHAPE_CAVEAT = "Weak adversary: the composition of an establishment's workforce 
 
 def public(by: Sequence[str]) -> str:
     """What counts as public."""
-    known = f", and its {', '.join(by)}," if by else ""
-    return f"The existence of an establishment{known} counts as public and is not protected."
+    *most, last = "existence", *by
+    if not most:
+        return "An establishment's existence counts as public and is not protected."
+    return f"An establishment's {', '.join(most)} and {last} count as public and are not protected."
 
 
 def as_recorded(by: Sequence[str]) -> str:
@@ -45,6 +47,8 @@ def odds_bounds(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: b
     own = epsilon / cells if weak else epsilon
     slack = f", with δ = {format_exact(delta)} (two steps: 1+e^ε times that)" if delta else ""
     kinds = ", for an adversary who cannot distinguish workers" if weak else ""
+    change = 2 * own
+    jobs = "m" if change == 1 else f"({format_exact(change)}·m)"
     alpha, k_steps = format_exact(unit.alpha), "k" if epsilon == 1 else f"({format_exact(epsilon)}·k)"
     shape = (
         "Composition of its workforce: not protected."
@@ -53,7 +57,7 @@ def odds_bounds(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: b
     )
     return (
         f"Bound on the odds ratio, by secret{slack}: One job exists: e^{format_exact(own)}. A worker changes employer "
-        f"or attributes: e^{format_exact(2 * own)}, for a worker with m jobs to the power m.",
+        f"or attributes: e^{format_exact(change)}; for a worker with m jobs e^{jobs}.",
         f"An establishment has x workers, or up to (1+{alpha})·x, or x+1: e^{format_exact(epsilon)}{kinds}; sizes that "
         f"are k such steps apart: e^{k_steps}. {shape}",
     )
@@ -73,7 +77,9 @@ def noise(mechanism: Mechanism, alpha: Fraction | None, counted: str) -> str:
     if isinstance(mechanism, SmoothMechanism) and alpha is not None:
         errors = [mechanism.per_unit * max(float(alpha) * x, 1.0) for x in SIZES]
         examples = ", ".join(f"{error:.3g} for x = {x:,}" for error, x in zip(errors, SIZES, strict=True))
-        text += f"; α = {format_exact(alpha)}, x {counted}; mean |error| before rounding {examples}"
+        text += (
+            f"; α = {format_exact(alpha)}, x the number of jobs of {counted}; mean |error| before rounding {examples}"
+        )
     elif isinstance(mechanism, LogLaplace) and alpha is not None:
         text += (
             f"; α = {format_exact(alpha)}; mean |error| {mechanism.per_unit:.3g}·(count + {format_exact(1 / alpha)})"

@@ -305,7 +305,7 @@ class FlowsMethod(Method):
         excess = (cells * self.distribution.variance() / (2 * pi)) ** 0.5
         lines += [
             f"in a group of {cells:,} cells the correction subtracts about {self.units_subtracted:,.0f} units; the "
-            f"noise of its total is within ±{margin:,} with 90%",
+            f"noise of its total is within ±{margin:,} with probability 90%",
             f"a nearly empty group becomes 0 or too large: expected excess {excess:,.0f}. So sums of corrected flows "
             "over many small groups are biased upwards; sums of noisy measurements are unbiased",
         ]

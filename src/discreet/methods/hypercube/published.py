@@ -50,8 +50,13 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         "public": f"Control totals{by} from a public file: {control.spec.provenance}.",
     }[control.kind]
     distribution = control.distribution
-    unit = "protected count of records" if design.spec.weights is None else "protected sum of weights"
-    column = Column("total", "number", f"{unit}; {'plus noise' if distribution is not None else 'without noise'}")
+    what = "number of records" if design.spec.weights is None else "sum of weights"
+    meaning = {
+        "measured": f"{what}, plus noise",
+        "exact": f"exact confidential {what}, without noise: not protected",
+        "public": "public total",
+    }[control.kind]
+    column = Column("total", "number", meaning)
     about_step = (
         "the amount that calibration adds to every cell of the cube in this total, cells without a row included"
     )

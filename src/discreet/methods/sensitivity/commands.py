@@ -16,7 +16,7 @@ Number = Optional[int]  # noqa: UP045
 
 def estimate(
     data: Annotated[Path, typer.Argument(help="Records: Stata, SAS, CSV or Parquet file.", metavar="DATA")],
-    statistic: Annotated[str, typer.Option(help="mean, variance, slope, intercept or prediction.")],
+    statistic: Annotated[str, typer.Option(help="mean, median, variance, slope, intercept or prediction.")],
     y: Annotated[str, typer.Option(help="The column of the outcome.")],
     by: Annotated[list[str], typer.Option(help="Cells: COLUMN=1..111, COLUMN=a,b,c or COLUMN=FILE.csv. Repeatable.")],
     bounds: Annotated[list[str], typer.Option(help="COLUMN=LOW:HIGH, not taken from these data. Repeatable.")],

@@ -38,7 +38,8 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
         error=None,
         columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in numbers)),
         about=f"Noise scale χ of {design.name}, by group of cells: published without noise, which no guarantee covers.",
-        sum_of=design.name,
+        part_of=design.name,
+        no_cost_note="χ without noise: covered by no epsilon",
         parts=len(spans[1]),
         formats=design.kinds,
     )

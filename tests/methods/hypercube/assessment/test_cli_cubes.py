@@ -120,7 +120,14 @@ def test_plan_says_what_is_not_protected_and_what_is_public(survey: SurveyAgency
             "no epsilon: not protected",
             "public, no privacy loss",
         ]
-    lines = str(survey.open(controls=[*EXACT, public, CONTROLS[0]]).plan()).splitlines()
+    plan = survey.open(controls=[*EXACT, public, CONTROLS[0]]).plan()
+    meanings = {c.meaning for table in plan.tables for c in table.columns if c.name == "total"}
+    assert meanings == {
+        "exact confidential number of records, without noise: not protected",
+        "public total",
+        "number of records, plus noise",
+    }
+    lines = str(plan).splitlines()
     assert "  cube_c: strength (3) = 3 cells, no epsilon: not protected" in lines
     assert "  cube_p: outdoors (2) = 2 cells, public, no privacy loss" in lines
     assert "  cube_occupations: occupation (5) = 5 cells, epsilon 1, part of cube's" in lines
@@ -129,7 +136,9 @@ def test_plan_says_what_is_not_protected_and_what_is_public(survey: SurveyAgency
 def test_plan_shows_the_grid(survey: SurveyAgency) -> None:
     weights = {key: value for key, value in WEIGHTS.items() if key != "grid"}
     release = survey.open(weights=weights)
-    assert "weight: a weight above 0, rounded to multiples of 0.01; above 200 it counts as 200" in str(release.plan())
+    assert "weight: a weight above 0, rounded to multiples of 0.01; weights above 200 count as 200" in str(
+        release.plan()
+    )
     assert "rounded to multiples of 1;" in wording.rule("weight", "200", "1", "clamp")
 
 

@@ -172,8 +172,9 @@ class SampleCondition(_SingleColumn):
         """The condition, in text."""
         parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
         parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
-        parts += [f"one of {', '.join(self.equals)}"] if self.equals is not None else []
-        return f"{self.column} {' and '.join(parts)}"
+        parts = [f"{self.column} of {' and '.join(parts)}"] if parts else []
+        parts += [f"`{self.column}` one of ({', '.join(self.equals)})"] if self.equals is not None else []
+        return " and ".join(parts)
 
     @property
     def _ranged(self) -> bool:

@@ -89,7 +89,7 @@ class LaplacePareto(SmoothMechanism):
 
     def describe(self) -> str:
         return (
-            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, Z Laplace–Pareto: "
+            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), Z Laplace–Pareto: "
             f"density ∝ e^−|z| to {float(self.shape):.4g}, then a power tail; rounded to integers"
         )
 

@@ -100,7 +100,7 @@ class SmoothGamma(SmoothMechanism):
 
     def describe(self) -> str:
         return (
-            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, "
+            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), "
             f"Z with density ∝ 1/(1 + |z|^{format_exact(self.shape)}); rounded to integers"
         )
 

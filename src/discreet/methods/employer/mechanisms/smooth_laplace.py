@@ -90,7 +90,7 @@ class SmoothLaplace(SmoothMechanism):
 
     def describe(self) -> str:
         return (
-            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, Z Laplace: "
+            f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), Z Laplace: "
             f"density e^−|z|/2; δ = {format_exact(self.delta)}; rounded to integers"
         )
 

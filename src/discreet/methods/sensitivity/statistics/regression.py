@@ -56,7 +56,7 @@ class Regression(CompiledStatistic):
 
     @property
     def name(self) -> str:
-        return f"coefficient_{self.regressors[self.coefficient - 1].name}"
+        return f"coefficient of {self.regressors[self.coefficient - 1].name}"
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -50,7 +50,7 @@ class WinsorisedLine(LeastSquaresLine):
 
     @property
     def name(self) -> str:
-        return f"winsorised_{self.kind}"
+        return f"{self.kind} of the winsorised line"
 
     def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         return self._run(columns, starts, search, errors)[0]

@@ -173,7 +173,7 @@ class TradeoffCurve:
     def lines(self) -> list[str]:
         """The curve as a text table."""
         part = f"{format_exact(100 * self.share)}%"
-        within = f" of its {self.known.areas}" if self.known.area is not None else ""
+        within = f" of their {self.known.areas}" if self.known.area is not None else ""
         out = [
             self.known.about,
             f"{self.distribution.capitalize()} noise. False top: of the cells shown in the top {part}{within}, the "
