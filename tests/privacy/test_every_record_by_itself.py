@@ -94,7 +94,7 @@ def test_a_line_beyond_all_limits_stops_nothing(office: ReleaseOffice) -> None:
         file.write(b",p2\nshop,p3\n")
     code = (
         "import sys; from pathlib import Path; from support.neighbouring_releases import ReleaseOffice\n"
-        "found = Office(Path(sys.argv[1]) / 'inner').run(sys.argv[2])\n"
+        "found = ReleaseOffice(Path(sys.argv[1]) / 'inner').run(sys.argv[2])\n"
         "print(found.occupied() or found.refused or found.stopped)"
     )
     limit = 8 << 30
